@@ -173,13 +173,8 @@ def article_examples(
         report.num_empty_paragraphs += not words
         questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):
-            example = _example(
-                question,
-                paragraph,
-                options,
-                report,
-                f"{where}, question {place}",
-            )
+            at = f"{where}, question {place}"
+            example = _example(question, paragraph, options, report, at)
             if example:
                 yield example
 

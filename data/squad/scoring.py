@@ -48,13 +48,8 @@ def score_answer(
     gold = [normalize_answer(answer) for answer in answers]
     if version_2_with_negative:
         gold = [answer for answer in gold if answer] or [""]
-    return QuestionScore(
-        max((float(normalized == answer) for answer in gold), default=0.0),
-        max(
-            (_f1(normalized, one, version_2_with_negative) for one in gold),
-            default=0.0,
-        ),
-    )
+    f1s = [_f1(normalized, one, version_2_with_negative) for one in gold]
+    return QuestionScore(float(normalized in gold), max(f1s, default=0.0))
 
 
 def _f1(prediction: str, answer: str, version_2_with_negative: bool) -> float:

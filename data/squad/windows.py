@@ -156,14 +156,9 @@ def convert_examples(
         query_ids = tokenizer.encode(example.question_text)
         report.num_queries_cut += len(query_ids) > options.max_query_length
         query_ids = np.array(query_ids[: options.max_query_length], np.int32)
-        windows = [
-            Window(tokenized, query_ids, *span)
-            for span in spans(
-                len(tokenized.ids),
-                options.max_seq_length - len(query_ids) - NUM_SPECIAL,
-                options.doc_stride,
-            )
-        ]
+        room = options.max_seq_length - len(query_ids) - NUM_SPECIAL
+        parts = spans(len(tokenized.ids), room, options.doc_stride)
+        windows = [Window(tokenized, query_ids, *part) for part in parts]
         if is_training:
             _place_answer(example, windows, tokenizer, report)
         report.num_examples += 1

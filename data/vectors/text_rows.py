@@ -71,12 +71,7 @@ def read_texts(path: str, column: str = "") -> Iterator[str]:
         return
     files.require_file(path, "text")
     place = Column.parse(column or "text", "text_columns")
-    table = TableFiles(
-        data_dir="",
-        names={"train": path},
-        suffixes=_TABLES,
-        columns=[place],
-    ).read("train")
+    table = TableFiles("", {"train": path}, _TABLES, [place]).read("train")
     yield from tables.converted(table, lambda row: row.text(place))
 
 
