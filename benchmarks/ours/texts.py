@@ -23,8 +23,8 @@ from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.squad.predictions import open_writer
-from data.squad.questions import Questions
 from data.squad.window_options import AnswerOptions, WindowOptions
+from data.squad.windows import Questions
 from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
@@ -74,10 +74,12 @@ def squad_windows(case):
             return records.make_records(
                 SquadData(path).read(),
                 f"{folder}/train.tf_record",
-                vocab_file=case["vocab"],
-                do_lower_case=True,
-                example_options=ExampleOptions(is_training=True),
-                window_options=WindowOptions(),
+                records.Recipe(
+                    case["vocab"],
+                    do_lower_case=True,
+                    example_options=ExampleOptions(is_training=True),
+                    window_options=WindowOptions(),
+                ),
             ).num_windows
 
     return _seconds_each(ours=ours, plain=plain)
@@ -109,7 +111,6 @@ def squad_answers(case):
         predictions = predict(
             asked.converted,
             *scores,
-            window_options=asked.options,
             options=AnswerOptions(),
         )
         with open_writer(case["folder"], False) as write:

@@ -4,8 +4,7 @@ articles        the articles of a SQuAD file or data set
 window_options  options of windows and answers
 examples        articles to questions with the position of the answer
 predictions     the predicted answers to questions, and their files
-windows         questions to rows as long as the model takes, and to arrays
-questions       the questions of a file with their windows, converted once
+windows         the questions of a file to rows as long as the model takes
 records         windows to record files, made once
 candidates      the best pairs of a start and an end
 final_text      wordpieces back to the paragraph's own text

@@ -3,7 +3,6 @@
 Axes: N windows, S sequence, K best places (n_best_size).
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,24 +11,21 @@ import numpy as np
 from data.squad.candidates import (
     LARGE_SCORE,
     Candidate,
-    Null,
     find_candidates,
 )
 from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
 from data.squad.predictions import Answer, Prediction
-from data.squad.questions import Question
-from data.squad.window_options import AnswerOptions, WindowOptions
+from data.squad.window_options import AnswerOptions
+from data.squad.windows import Question
 
 _QUESTIONS_AT_ONCE = 64  # NumPy is faster on many windows
 
 
 def predict(
-    questions: Iterable[Question],
+    questions: Sequence[Question],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
-    *,
-    window_options: WindowOptions,
     options: AnswerOptions,
 ) -> Iterator[Prediction]:
     """Yields the prediction of each question.
@@ -47,25 +43,25 @@ def predict(
       questions: each with its windows, in the order of the scores.
       start_logits: float32 [N, S], the scores of all windows.
       end_logits: likewise.
-      window_options: the lengths of the windows.
       options: how answers are chosen.
 
     Raises:
-      ValueError: the number or the shape of the scores is wrong, or a score is
+      ValueError: the type or the number of the scores is wrong, or a score is
         not finite.
 
     Source: write_predictions in run_squad.py.
     """
-    _check_scores(start_logits, end_logits, window_options)
-    texts, row, questions = None, 0, iter(questions)
-    while block := list(itertools.islice(questions, _QUESTIONS_AT_ONCE)):
-        blocks = [windows for _, windows in block]
-        rows = slice(row, row + sum(map(len, blocks)))
+    num_windows = sum(len(windows) for _, windows in questions)
+    for logits in (start_logits, end_logits):
+        _check_scores(logits, num_windows)
+    texts, row = None, 0
+    for first in range(0, len(questions), _QUESTIONS_AT_ONCE):
+        block = questions[first : first + _QUESTIONS_AT_ONCE]
+        windows_of = [windows for _, windows in block]
+        rows = slice(row, row + sum(map(len, windows_of)))
         row = rows.stop
-        if row > len(start_logits):
-            raise _wrong_number(len(start_logits), f"{row} or more")
         found = find_candidates(
-            blocks, start_logits[rows], end_logits[rows], options
+            windows_of, start_logits[rows], end_logits[rows], options
         )
         for (example, windows), (candidates, null) in zip(
             block, found, strict=True
@@ -73,54 +69,40 @@ def predict(
             # Questions on one paragraph need the same texts.
             if windows and (not texts or texts.of is not windows[0].paragraph):
                 texts = FinalTexts(windows[0].paragraph)
-            yield _choose(example, candidates, null, texts, options)
-    if row != len(start_logits):
-        raise _wrong_number(len(start_logits), row)
+            nothing = Answer("", 0.0, *null)
+            n_best = _choose(candidates, nothing, texts, options)
+            yield _prediction(example, n_best, nothing, options)
 
 
-def _check_scores(
-    start_logits: np.ndarray, end_logits: np.ndarray, options: WindowOptions
-) -> None:
-    expected = (len(start_logits), options.max_seq_length)
-    for logits in (start_logits, end_logits):
-        if logits.shape != expected:
-            raise ValueError(
-                f"scores have shape {logits.shape}, expected {expected}: one "
-                "row for each window, with --max_seq_length scores."
-            )
-        if logits.dtype != np.float32:
-            raise ValueError(f"scores are {logits.dtype}, expected float32.")
-        finite = np.isfinite(logits).all(axis=1)
-        if not finite.all():
-            raise ValueError(
-                f"window {np.argmin(finite)} has a score that is not finite; "
-                "the checkpoint is damaged, or its training diverged."
-            )
-
-
-def _wrong_number(num_rows: int, num_windows: int | str) -> ValueError:
-    return ValueError(
-        f"there are scores of {num_rows} windows, but the questions have "
-        f"{num_windows}; score the questions that are to be answered, with "
-        "the same lengths and vocabulary."
-    )
+def _check_scores(logits: np.ndarray, num_windows: int) -> None:
+    if len(logits) != num_windows or logits.dtype != np.float32:
+        raise ValueError(
+            f"{logits.dtype} scores of {len(logits)} windows, expected float32 "
+            f"of {num_windows}; score the questions that are to be answered, "
+            "with the same lengths and vocabulary."
+        )
+    finite = np.isfinite(logits).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"window {np.argmin(finite)} has a score that is not finite; "
+            "the checkpoint is damaged, or its training diverged."
+        )
 
 
 def _choose(
-    example: SquadExample,
     candidates: Iterable[Candidate],
-    null: Null,
+    nothing: Answer,
     texts: FinalTexts | None,
     options: AnswerOptions,
-) -> Prediction:
-    """Returns the n best different texts as a prediction."""
+) -> list[Answer]:
+    """Returns the n best different texts, without probabilities."""
     n_best, seen = [], set()
     # "" is ranked by its score, after answers with an equal score.
     null_waits = options.version_2_with_negative
-    null_score = null.start_logit + null.end_logit
+    null_score = nothing.start_logit + nothing.end_logit
     for candidate in candidates:
         if null_waits and candidate.score < null_score:
-            n_best.append(_null_answer(null))
+            n_best.append(nothing)
             null_waits = False
         if len(n_best) >= options.n_best_size:
             break
@@ -135,44 +117,33 @@ def _choose(
             n_best.append(Answer(text, 0.0, *scores, start, end))
     if null_waits:
         # As in the original, this may be answer n + 1.
-        n_best.append(_null_answer(null))
-    return _prediction(example, n_best, null, options)
-
-
-def _null_answer(null: Null) -> Answer:
-    return Answer("", 0.0, null.start_logit, null.end_logit)
+        n_best.append(nothing)
+    # The original's text if there is no candidate.
+    return n_best or [Answer("empty", 0.0, 0.0, 0.0)]
 
 
 def _prediction(
     example: SquadExample,
     n_best: list[Answer],
-    null: Null,
+    nothing: Answer,
     options: AnswerOptions,
 ) -> Prediction:
     """Adds the probabilities and chooses the answer."""
-    if not n_best:
-        # The original's text if there is no candidate.
-        n_best = [Answer("empty", 0.0, 0.0, 0.0)]
     scores = [answer.start_logit + answer.end_logit for answer in n_best]
     answers = [
         answer._replace(probability=probability)
         for answer, probability in zip(n_best, softmax(scores), strict=True)
     ]
-    if not options.version_2_with_negative:
-        return Prediction(
-            example, answers[0].text, answers, None, answers[0].text
-        )
-    best = next((answer for answer in answers if answer.text), None)
-    if best:
-        score_diff = null.score - best.start_logit - best.end_logit
-    else:
+    prediction = Prediction(example, answers[0].text, answers)
+    if options.version_2_with_negative:
         # Differs from the original: "" is the answer if there is no other
         # candidate, because the original stops with an AttributeError.
-        score_diff = LARGE_SCORE
-    prediction = Prediction(
-        example, "", answers, score_diff, best.text if best else ""
-    )
-    prediction.text = prediction.text_at(options.null_score_diff_threshold)
+        prediction.score_diff = LARGE_SCORE
+        if best := next((one for one in answers if one.text), None):
+            null_score = nothing.start_logit + nothing.end_logit
+            score_diff = null_score - best.start_logit - best.end_logit
+            prediction.score_diff = score_diff
+        prediction.text = prediction.text_at(options.null_score_diff_threshold)
     return prediction
 
 

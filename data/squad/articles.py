@@ -113,11 +113,9 @@ def _question(row: dict[str, Any]) -> dict[str, Any]:
     names = ("id", "question", "is_impossible")
     question = {name: row[name] for name in names if name in row}
     if "answers" in row:
-        columns = row["answers"]
+        texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
         question["answers"] = [
             {"text": text, "answer_start": start}
-            for text, start in zip(
-                columns["text"], columns["answer_start"], strict=True
-            )
+            for text, start in zip(texts, starts, strict=True)
         ]
     return question

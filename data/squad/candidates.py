@@ -3,6 +3,7 @@
 Axes: N windows, S sequence, K best positions (n_best_size).
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,8 +12,7 @@ import numpy as np
 from data.squad.window_options import AnswerOptions
 from data.squad.windows import Window
 
-# The original starts its search for the lowest null score with this number.
-# It is also the score difference of a question whose only candidate is "".
+# The score difference of a question whose only candidate is "".
 LARGE_SCORE = 1_000_000.0
 
 
@@ -27,21 +27,13 @@ class Candidate(NamedTuple):
     score: float
 
 
-class Null(NamedTuple):
-    """The scores of "", no answer."""
-
-    start_logit: float = 0.0
-    end_logit: float = 0.0
-    score: float = LARGE_SCORE
-
-
 def find_candidates(
     questions: Sequence[Sequence[Window]],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
     options: AnswerOptions,
-) -> Iterator[tuple[Iterator[Candidate], Null]]:
-    """Yields each question's pairs, best first, and its scores of "".
+) -> Iterator[tuple[Iterator[Candidate], tuple[float, float]]]:
+    """Yields each question's pairs, best first, and both scores of "".
 
     The pairs are in the order of `answers.predict`. The logits are float32 [N,
     S], the scores of all N windows.
@@ -60,13 +52,11 @@ def find_candidates(
         some = slice(end, end + count)
         end += count
         rows = (column[some].tolist() for column in columns)
-        yield (
-            (
-                Candidate(windows[window], *rest)
-                for window, *rest in zip(*rows, strict=True)
-            ),
-            null,
+        found = (
+            Candidate(windows[window], *rest)
+            for window, *rest in zip(*rows, strict=True)
         )
+        yield found, null
 
 
 def _pairs(
@@ -125,15 +115,12 @@ def _limits(windows: Sequence[Window]) -> np.ndarray:
 
 def _nulls(
     start_logits: np.ndarray, end_logits: np.ndarray, sizes: Sequence[int]
-) -> list[Null]:
-    """Returns the lowest score of [CLS] among each question's windows."""
-    nulls, first = [], 0
+) -> list[tuple[float, float]]:
+    """Returns the lowest scores of [CLS] among each question's windows."""
     starts, ends = start_logits[:, 0].tolist(), end_logits[:, 0].tolist()
-    for size in sizes:
-        null = Null()
-        for i in range(first, first + size):
-            if starts[i] + ends[i] < null.score:
-                null = Null(starts[i], ends[i], starts[i] + ends[i])
-        nulls.append(null)
-        first += size
-    return nulls
+    scores = list(zip(starts, ends, strict=True))
+    bounds = itertools.accumulate(sizes, initial=0)
+    return [
+        min(scores[start:end], key=sum, default=(0.0, 0.0))
+        for start, end in itertools.pairwise(bounds)
+    ]

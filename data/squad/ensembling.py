@@ -11,10 +11,20 @@ from typing import Any
 
 from absl import logging
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, setting
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
-from data.squad.predictions import remove_unwritten
+from data.squad.examples import (
+    ExampleOptions,
+    Paragraph,
+    SquadExample,
+    read_examples,
+)
+from data.squad.predictions import (
+    Answer,
+    Prediction,
+    open_writer,
+    remove_unwritten,
+)
 from data.squad.scoring import Scorer, find_best_thresholds
 from data.squad.window_options import check_null_threshold
 from data.storage import files, outputs
@@ -23,6 +33,7 @@ from data.storage.json_files import read_json, write_json
 _NBEST, _ODDS = "nbest_predictions.json", "null_odds.json"
 _NUMBERS = ("probability", "start_logit", "end_logit")
 _REMEDY = "give folders that run_squad.py wrote"
+_NO_TEXT = Paragraph("", "", [], [])  # the averaged files have none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +68,11 @@ class EnsembleOptions(Settings):
                 "predict_file": self.predict_file,
             },
         )
-        refuse(
-            (
-                threshold is not None and not has_null,
+        if threshold is not None and not has_null:
+            raise ValueError(
                 f"--null_score_diff_threshold={threshold} needs "
-                "--version_2_with_negative.",
+                "--version_2_with_negative."
             )
-        )
 
 
 def average_runs(options: EnsembleOptions) -> dict[str, Any]:
@@ -89,70 +98,48 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     Source: the paper's section 4.2 (an ensemble of 7 runs).
     """
     _check_files(options)
-    has_null = options.version_2_with_negative
-    runs = _read_runs(options.runs, _NBEST, _is_nbest, "a list of answers")
-    nbest = {
-        qas_id: _average([run[qas_id] for run in runs]) for qas_id in runs[0]
-    }
-    scored = _read_scored(options, nbest) if options.predict_file else {}
-    found, texts = {}, {}
-    for qas_id, answers in nbest.items():
-        candidates = (answer["text"] for answer in answers)
-        texts[qas_id] = next((x for x in candidates if x or not has_null), "")
-    contents = {"predictions.json": texts, _NBEST: nbest}
-    if has_null:
-        runs = _read_runs(options.runs, _ODDS, _is_number, "a number", nbest)
-        contents[_ODDS] = odds = {
-            qas_id: sum(run[qas_id] for run in runs) / len(runs)
-            for qas_id in nbest
-        }
-        found = _threshold(options, scored, odds, texts)
-        for qas_id, score_diff in odds.items():
-            if score_diff > found["null_score_diff_threshold"]:
-                texts[qas_id] = ""
-    for name, content in contents.items():
-        path = os.path.join(options.output_dir, name)
-        files.write_text(path, json.dumps(content, indent=4) + "\n")
-    remove_unwritten(
-        options.output_dir, metrics=bool(scored), odds=has_null, page=False
-    )
-    logging.info("Wrote predictions.json and more to %s", options.output_dir)
-    return _score(options, scored, texts, found) if scored else {}
-
-
-def _threshold(
-    options: EnsembleOptions,
-    scored: Mapping[str, Sequence[str]],
-    odds: Mapping[str, float],
-    texts: Mapping[str, str],
-) -> dict[str, float]:
-    """Returns the threshold, with what was found out about the best one."""
-    threshold = options.null_score_diff_threshold or 0.0
-    if not options.find_null_threshold:
-        return {"null_score_diff_threshold": threshold}
-    found = find_best_thresholds(
-        [odds[qas_id] for qas_id in scored],
-        [texts[qas_id] for qas_id in scored],
-        list(scored.values()),
-    )
-    return found | {"null_score_diff_threshold": found["best_f1_thresh"]}
-
-
-def _score(
-    options: EnsembleOptions,
-    scored: Mapping[str, Sequence[str]],
-    texts: Mapping[str, str],
-    found: Mapping[str, float],
-) -> dict[str, Any]:
-    """Scores the answers and writes metrics.json; returns the scores."""
-    scorer = Scorer(options.version_2_with_negative)
-    for qas_id, answers in scored.items():
-        scorer.add(texts[qas_id], answers)
+    has_null, folder = options.version_2_with_negative, options.output_dir
+    predictions = _averaged(options)
+    scored = _scored(options, predictions) if options.predict_file else []
+    threshold, found = options.null_score_diff_threshold or 0.0, {}
+    if options.find_null_threshold:
+        found = find_best_thresholds(scored)
+        threshold = found["best_f1_thresh"]
+    with open_writer(folder, has_null) as write:
+        for prediction in predictions.values():
+            prediction.text = prediction.text_at(threshold)
+            write(prediction)
+    remove_unwritten(folder, metrics=bool(scored), odds=has_null, page=False)
+    logging.info("Wrote predictions.json and more to %s", folder)
+    if not scored:
+        return {}
+    scorer = Scorer(has_null)
+    for prediction in scored:
+        scorer.add(prediction.text, prediction.example.answers)
     results = scorer.results() | found
+    if has_null:
+        results["null_score_diff_threshold"] = threshold
     facts = {"runs": options.runs, "file": options.predict_file}
-    path = os.path.join(options.output_dir, "metrics.json")
-    write_json(path, facts | results)
+    write_json(os.path.join(folder, "metrics.json"), facts | results)
     return results
+
+
+def _averaged(options: EnsembleOptions) -> dict[str, Prediction]:
+    """Returns id -> averaged answers, before a threshold is applied."""
+    runs = _read_runs(options.runs, _NBEST, _is_nbest, "a list of answers")
+    predictions = {}
+    for qas_id in runs[0]:
+        answers = _average([run[qas_id] for run in runs])
+        example = SquadExample(qas_id, "", _NO_TEXT)
+        predictions[qas_id] = Prediction(example, answers[0].text, answers)
+    if options.version_2_with_negative:
+        odds = _read_runs(
+            options.runs, _ODDS, _is_number, "a number", predictions
+        )
+        for qas_id, prediction in predictions.items():
+            total = sum(run[qas_id] for run in odds)
+            prediction.score_diff = total / len(odds)
+    return predictions
 
 
 def _paths(folders: Iterable[str], *names: str) -> list[str]:
@@ -186,25 +173,29 @@ def _check_files(options: EnsembleOptions) -> None:
     outputs.check(inputs, {"output_dir": _paths([options.output_dir], *names)})
 
 
-def _read_scored(
-    options: EnsembleOptions, answered: Mapping[str, Any]
-) -> dict[str, tuple[str, ...]]:
-    """Returns id -> right answers of the questions that can be scored."""
+def _scored(
+    options: EnsembleOptions, predictions: Mapping[str, Prediction]
+) -> list[Prediction]:
+    """Returns the predictions whose right answers are known, with these."""
     data = SquadData(options.predict_file).read()
-    scored = {
-        example.qas_id: example.answers
-        for example in read_examples(data, ExampleOptions(is_training=False))
-        if example.is_scored(options.version_2_with_negative)
-    }
+    scored, unknown = [], []
+    for example in read_examples(data, ExampleOptions(is_training=False)):
+        if not example.is_scored(options.version_2_with_negative):
+            continue
+        if prediction := predictions.get(example.qas_id):
+            prediction.example = example
+            scored.append(prediction)
+        else:
+            unknown.append(example.qas_id)
+    if unknown:
+        raise ValueError(
+            f"{data.name}: the runs have no answer to {len(unknown)} "
+            f"questions, such as {unknown[0]!r}; give the file that they "
+            "answered."
+        )
     if not scored:
         raise ValueError(
             f"{data.name} has no answers to score by; leave it out."
-        )
-    if unknown := scored.keys() - answered.keys():
-        raise ValueError(
-            f"{data.name}: the runs have no answer to {len(unknown)} "
-            f"questions, such as {min(unknown)!r}; give the file that they "
-            "answered."
         )
     return scored
 
@@ -252,18 +243,16 @@ def _is_nbest(value: Any) -> bool:
     )
 
 
-def _average(nbests: Sequence[Sequence[Mapping]]) -> list[dict[str, Any]]:
+def _average(nbests: Sequence[Sequence[Mapping]]) -> list[Answer]:
     by_text = defaultdict(list)
     for answer in itertools.chain(*nbests):
         by_text[answer["text"]].append(answer)
     answers = []
     for text, found in by_text.items():
+        probability, *logits = (
+            sum(answer[name] for answer in found) for name in _NUMBERS
+        )
+        logits = [logit / len(found) for logit in logits]
         # A run that does not list the text gives it no probability.
-        sizes = dict.fromkeys(_NUMBERS, len(found))
-        sizes["probability"] = len(nbests)
-        answer = {
-            name: sum(one[name] for one in found) / size
-            for name, size in sizes.items()
-        }
-        answers.append({"text": text} | answer)
-    return sorted(answers, key=lambda one: one["probability"], reverse=True)
+        answers.append(Answer(text, probability / len(nbests), *logits))
+    return sorted(answers, key=lambda one: one.probability, reverse=True)

@@ -67,11 +67,6 @@ class SquadExample:
     is_impossible: bool = False
     answers: tuple[str, ...] | None = None
 
-    @property
-    def doc_tokens(self) -> list[str]:
-        """The words of the paragraph."""
-        return self.paragraph.doc_tokens
-
     def is_scored(self, version_2_with_negative: bool) -> bool:
         """Whether the right answer is known, which may be no answer."""
         return bool(self.answers) or (
@@ -178,13 +173,8 @@ def article_examples(
         report.num_empty_paragraphs += not words
         questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):
-            example = _example(
-                question,
-                paragraph,
-                options,
-                report,
-                f"{where}, question {place}",
-            )
+            at = f"{where}, question {place}"
+            example = _example(question, paragraph, options, report, at)
             if example:
                 yield example
 
@@ -269,7 +259,7 @@ def _with_answer(
     # takes word -1, finds no answer of several words and drops the question.
     start = max(bisect.bisect_right(offsets, first) - 1, 0)
     end = bisect.bisect_right(offsets, first + len(text) - 1) - 1
-    found = " ".join(example.doc_tokens[start : end + 1])
+    found = " ".join(example.paragraph.doc_tokens[start : end + 1])
     cleaned = " ".join(text.split())
     # Differs from the original: an answer of only white space counts as not
     # found, because every text contains it.

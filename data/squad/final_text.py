@@ -36,47 +36,27 @@ class FinalTexts:
         return self._found[key]
 
     def _find(self, first: int, last: int) -> tuple[str, int, int]:
-        words = self.of.word_of_token
-        begin, end = words[first], words[last]
-        skipped, length = 0, len(self._words[end])
+        word_of_token, bounds = self.of.word_of_token, self.of.bounds
+        begin, end = word_of_token[first], word_of_token[last]
+        text = " ".join(self._words[begin : end + 1])
+        start, stop = 0, len(text)
         # The text of whole words is the words themselves. The original's
         # get_final_text finds all of their characters, or it finds nothing
         # ([UNK]) and returns the words.
-        bounds = self.of.bounds
         if (bounds[begin], bounds[end + 1]) != (first, last + 1):
-            part = self._part(self._wordpiece_text(first, last), begin, end)
-            if part:
-                begin, skipped, end, length = part
-        text = " ".join([*self._words[begin:end], self._words[end][:length]])
-        offsets = self.of.offsets
-        return text[skipped:], offsets[begin] + skipped, offsets[end] + length
+            pieces = " ".join(self.of.tokens(first, last + 1))
+            pieces = pieces.replace(" ##", "").replace("##", "").split()
+            normalized = map(self._normalize, range(begin, end + 1))
+            normalized = " ".join(filter(None, normalized))
+            found = _find_part(" ".join(pieces), normalized, text)
+            start, stop = found or (start, stop)
 
-    def _wordpiece_text(self, first: int, last: int) -> str:
-        text = " ".join(self.of.tokens(first, last + 1))
-        return " ".join(text.replace(" ##", "").replace("##", "").split())
+        def place(character: int) -> int:
+            word = text.count(" ", 0, character)
+            in_word = character - text.rfind(" ", 0, character) - 1
+            return self.of.offsets[begin + word] + in_word
 
-    def _part(
-        self, text: str, begin: int, end: int
-    ) -> tuple[int, int, int, int] | None:
-        """Finds a normalized text in words by counting characters.
-
-        Returns the word and the character where it starts, and those where it
-        ends (exclusive); None if the text is not found, or normalization
-        changed the number of characters.
-        """
-        normalized = map(self._normalize, range(begin, end + 1))
-        whole = " ".join(filter(None, normalized))
-        start = whole.find(text)
-        words = self._words[begin : end + 1]
-        num_characters = len(whole) - whole.count(" ")
-        if start < 0 or num_characters != sum(map(len, words)):
-            return None
-        first = start - whole.count(" ", 0, start)
-        last = first + len(text) - text.count(" ") - 1
-        first_word, first_character = _locate(words, first)
-        last_word, last_character = _locate(words, last)
-        start = begin + first_word, first_character
-        return (*start, begin + last_word, last_character + 1)
+        return text[start:stop], place(start), place(stop - 1) + 1
 
     def _normalize(self, word: int) -> str:
         """Returns the basic tokens of a word, separated by spaces."""
@@ -90,10 +70,18 @@ class FinalTexts:
         return self._normalized[word]
 
 
-def _locate(words: list[str], character: int) -> tuple[int, int]:
-    """Converts an index into all characters to a word and a character of it."""
-    for number, word in enumerate(words):
-        if character < len(word):
-            return number, character
-        character -= len(word)
-    raise IndexError(f"character {character} is behind the words.")
+def _find_part(part: str, normalized: str, text: str) -> tuple[int, int] | None:
+    """Finds the characters of a text that a part of its normal form stands for.
+
+    They are counted without spaces. Returns the first one and the end
+    (exclusive); None if the part is not found, or normalization changed the
+    number of characters.
+    """
+    start = normalized.find(part)
+    places = [i for i, character in enumerate(text) if character != " "]
+    num_characters = len(normalized) - normalized.count(" ")
+    if not part or start < 0 or num_characters != len(places):
+        return None
+    first = start - normalized.count(" ", 0, start)
+    last = first + len(part) - part.count(" ") - 1
+    return places[first], places[last] + 1

@@ -27,13 +27,9 @@ def open_page(
 
         def write_paragraph() -> None:
             if questions:
-                write(
-                    {
-                        "title": paragraph.title,
-                        "context": paragraph.context,
-                        "questions": questions,
-                    }
-                )
+                title, context, *_ = paragraph
+                shown = {"title": title, "context": context}
+                write(shown | {"questions": questions})
 
         def add(prediction: Prediction, score: QuestionScore | None) -> None:
             nonlocal paragraph, questions

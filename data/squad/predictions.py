@@ -34,14 +34,18 @@ class Prediction:
     """The answers to a question, best first, and the chosen text.
 
     `score_diff` is the score of "" minus that of the best text; None = "" is
-    not allowed. `best_text` is the best that is not ""; "" if there is none.
+    not allowed.
     """
 
     example: SquadExample
     text: str
     answers: list[Answer]
-    score_diff: float | None
-    best_text: str
+    score_diff: float | None = None
+
+    @property
+    def best_text(self) -> str:
+        """The best text that is not ""; "" if there is none."""
+        return next((one.text for one in self.answers if one.text), "")
 
     @property
     def answer(self) -> Answer:

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +24,15 @@ from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
 from data.squad import examples
 from data.squad.articles import Article, SquadArticles
-from data.squad.questions import Questions
 from data.squad.window_options import WindowOptions
-from data.squad.windows import Row, columns, convert_examples, feature_specs
+from data.squad.windows import (
+    Question,
+    Questions,
+    Row,
+    columns,
+    convert_examples,
+    feature_specs,
+)
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 
@@ -49,34 +55,41 @@ _NUM_LOGGED = 3
 _tokenizer = functools.lru_cache(maxsize=2)(FullTokenizer)
 
 
-class _Recipe(NamedTuple):
-    """The arguments of a conversion, sent to each process."""
+class Recipe(NamedTuple):
+    """What records are made with, sent to each process.
+
+    Attributes:
+      vocab_file: see `FullTokenizer`, also for the next and `never_split`; it
+        has [CLS], [SEP] and [UNK].
+      do_lower_case: whether the vocabulary is uncased.
+      example_options: what to read.
+      window_options: lengths.
+      never_split: see `FullTokenizer`.
+    """
 
     vocab_file: str
     do_lower_case: bool
-    never_split: tuple[str, ...]
     example_options: examples.ExampleOptions
     window_options: WindowOptions
+    never_split: tuple[str, ...] = ()
 
     @property
     def is_training(self) -> bool:
+        """Whether the records are to train on."""
         return self.example_options.is_training
 
     @property
     def tokenizer(self) -> FullTokenizer:
+        """Splits texts into wordpieces."""
         return _tokenizer(self.vocab_file, self.do_lower_case, self.never_split)
 
 
 def make_records(
     data: SquadArticles,
     path: str,
+    recipe: Recipe,
     *,
-    vocab_file: str,
-    do_lower_case: bool,
-    example_options: examples.ExampleOptions,
-    window_options: WindowOptions,
     num_processes: int = 1,
-    never_split: tuple[str, ...] = (),
     check: Callable[[Mapping[str, Any]], None] | None = None,
     questions: Questions | None = None,
 ) -> examples.SquadReport:
@@ -91,13 +104,8 @@ def make_records(
     Args:
       data: the articles.
       path: the TFRecord file; see `windows.feature_specs`.
-      vocab_file: see `FullTokenizer`, also for the next and `never_split`; it
-        has [CLS], [SEP] and [UNK].
-      do_lower_case: whether the vocabulary is uncased.
-      example_options: what to read.
-      window_options: lengths.
+      recipe: what the records are made with.
       num_processes: processes for a large file, which write the same bytes.
-      never_split: see `FullTokenizer`.
       check: see `reuse.make_once`.
       questions: those of `data`, whose windows are needed later, too; None =
         they are converted here.
@@ -106,13 +114,10 @@ def make_records(
       ValueError: see `read_examples`; or there is no question at all.
       OSError: the file cannot be written.
     """
-    recipe = _Recipe(
-        vocab_file, do_lower_case, never_split, example_options, window_options
-    )
     facts = {
         "format": _FORMAT,
-        **example_options._asdict(),
-        **dataclasses.asdict(window_options),
+        **recipe.example_options._asdict(),
+        **dataclasses.asdict(recipe.window_options),
         **reuse.tokenizer_facts(recipe.tokenizer),
         "data_sha256": data.sha256,
     }
@@ -123,7 +128,7 @@ def make_records(
         lambda: _write(data, path, recipe, num_processes, questions),
         check,
     )
-    if example_options.is_training:
+    if recipe.is_training:
         _list_not_found(report, os.path.dirname(path))
     return report
 
@@ -131,29 +136,27 @@ def make_records(
 def _list_not_found(report: examples.SquadReport, folder: str) -> None:
     """Lists the questions left out, or removes the list of an earlier run."""
     path = os.path.join(folder, NOT_FOUND_FILE)
-    if report.not_found:
-        lines = [
-            json.dumps(lost, ensure_ascii=False) for lost in report.not_found
-        ]
-        text = "".join(f"{line}\n" for line in lines)
+    if not report.not_found:
+        if files.exists(path):
+            files.remove(path)
+        return
+    lines = [json.dumps(x, ensure_ascii=False) for x in report.not_found]
+    text = "".join(f"{line}\n" for line in lines)
+    with files.open_whole(path) as file:
         # Half a surrogate pair is legal in JSON but not in UTF-8, so it is
         # written as an escape such as \ud800.
-        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        files.write_text(path, text)
-        logging.warning(
-            "%d questions are left out because the text at answer_start does "
-            "not contain the answer; they are listed in %s.",
-            report.num_not_found,
-            path,
-        )
-    elif files.exists(path):
-        files.remove(path)
+        file.write(text.encode("utf-8", "backslashreplace"))
+    logging.warning(
+        "%d questions are left out because the text at answer_start does "
+        "not contain the answer; they are listed in %s.",
+        *(report.num_not_found, path),
+    )
 
 
 def _write(
     data: SquadArticles,
     path: str,
-    recipe: _Recipe,
+    recipe: Recipe,
     num_processes: int,
     given: Questions | None,
 ) -> tuple[examples.SquadReport, str]:
@@ -167,13 +170,16 @@ def _write(
         tfrecord.RecordWriter(temporary) as writer,
     ):
         if given:
-            questions = _rows_of(given, report)
+            questions = map(_question_rows, given.converted)
+            report.add(given.report)
         else:
             questions = _convert_all(
                 data, recipe, workers, num_processes, report
             )
         if recipe.is_training:
-            questions = _shuffled(questions, path)
+            questions = list(questions)
+            random.Random(_SHUFFLE_SEED).shuffle(questions)
+            questions = tracked(questions, f"writing {path}", "questions")
         while block := list(itertools.islice(questions, _BLOCK)):
             rows = list(itertools.chain.from_iterable(block))
             if rows:
@@ -188,18 +194,13 @@ def _write(
     return report, writer.sha256
 
 
-def _rows_of(
-    given: Questions, report: examples.SquadReport
-) -> Iterator[list[Row]]:
-    """Yields the rows of questions whose windows are needed later, too."""
-    for _, windows in given.converted:
-        yield [window.row() for window in windows]
-    report.add(given.report)
+def _question_rows(question: Question) -> list[Row]:
+    return [window.row() for window in question[1]]
 
 
 def _convert_all(
     data: SquadArticles,
-    recipe: _Recipe,
+    recipe: Recipe,
     workers: Workers,
     num_processes: int,
     report: examples.SquadReport,
@@ -220,7 +221,7 @@ def _convert_all(
 
 
 def _convert(
-    recipe: _Recipe, article: Article
+    recipe: Recipe, article: Article
 ) -> tuple[list[tuple[str, list[Row]]], examples.SquadReport]:
     """Converts an article to ids and rows of its questions, in any process."""
     report = examples.SquadReport()
@@ -231,23 +232,13 @@ def _convert(
         recipe.is_training,
         report,
     )
-    questions = [
-        (example.qas_id, [window.row() for window in windows])
-        for example, windows in converted
-    ]
+    questions = [(x[0].qas_id, _question_rows(x)) for x in converted]
     return questions, report
-
-
-def _shuffled(questions: Iterable[list[Row]], path: str) -> Iterator[list[Row]]:
-    """Yields all questions in the original's random order."""
-    questions = list(questions)
-    random.Random(_SHUFFLE_SEED).shuffle(questions)
-    yield from tracked(questions, f"writing {path}", "questions")
 
 
 def _write_rows(
     rows: list[Row],
-    recipe: _Recipe,
+    recipe: Recipe,
     writer: tfrecord.RecordWriter,
     report: examples.SquadReport,
 ) -> None:
@@ -266,7 +257,7 @@ def _write_rows(
     report.num_places += length * len(rows)
 
 
-def _log(row: Row, recipe: _Recipe) -> None:
+def _log(row: Row, recipe: Recipe) -> None:
     """Logs a window, which shows a wrong file or casing."""
     tokens = recipe.tokenizer.convert_ids_to_tokens(row.tokens.tolist())
     answer = ""

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data.squad.predictions import Prediction
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -46,13 +48,8 @@ def score_answer(
     gold = [normalize_answer(answer) for answer in answers]
     if version_2_with_negative:
         gold = [answer for answer in gold if answer] or [""]
-    return QuestionScore(
-        max((float(normalized == answer) for answer in gold), default=0.0),
-        max(
-            (_f1(normalized, one, version_2_with_negative) for one in gold),
-            default=0.0,
-        ),
-    )
+    f1s = [_f1(normalized, one, version_2_with_negative) for one in gold]
+    return QuestionScore(float(normalized in gold), max(f1s, default=0.0))
 
 
 def _f1(prediction: str, answer: str, version_2_with_negative: bool) -> float:
@@ -74,16 +71,18 @@ class Scorer:
 
     def __init__(self, version_2_with_negative: bool = False):
         self._version_2 = version_2_with_negative
-        self._sums = {
-            kind: [0, 0.0, 0.0] for kind in ("HasAns", "NoAns")
-        }  # questions, exact, F1
+        # Of questions with and without an answer, and of all.
+        self._scores: dict[str, list[QuestionScore]] = {"": []}
+        if version_2_with_negative:
+            self._scores |= {"HasAns_": [], "NoAns_": []}
 
     def add(self, prediction: str, answers: Sequence[str]) -> QuestionScore:
         """Adds the score of an answer; returns the score."""
         score = score_answer(prediction, answers, self._version_2)
-        sums = self._sums["HasAns" if answers else "NoAns"]
-        for i, value in enumerate((1, *score)):
-            sums[i] += value
+        self._scores[""].append(score)
+        if self._version_2:
+            kind = "HasAns_" if answers else "NoAns_"
+            self._scores[kind].append(score)
         return score
 
     def results(self) -> dict[str, float]:
@@ -94,49 +93,37 @@ class Scorer:
         (answerable) and `NoAns_`, if there are such questions. Empty without
         questions.
         """
-        every = [sum(sums) for sums in zip(*self._sums.values(), strict=True)]
-        exact = "exact" if self._version_2 else "exact_match"
-        results = _percent(*every, exact, "")
-        if self._version_2:
-            for kind, sums in self._sums.items():
-                results |= _percent(*sums, exact, f"{kind}_")
+        exact, results = "exact" if self._version_2 else "exact_match", {}
+        for prefix, scores in self._scores.items():
+            if scores:
+                exacts, f1s = zip(*scores, strict=True)
+                results |= {
+                    prefix + exact: 100 * sum(exacts) / len(scores),
+                    f"{prefix}f1": 100 * sum(f1s) / len(scores),
+                    f"{prefix}total": len(scores),
+                }
         return results
 
 
-def _percent(
-    total: int, exact: float, f1: float, name: str, prefix: str
-) -> dict[str, float]:
-    if not total:
-        return {}
-    return {
-        f"{prefix}{name}": 100 * exact / total,
-        f"{prefix}f1": 100 * f1 / total,
-        f"{prefix}total": total,
-    }
-
-
-def find_best_thresholds(
-    score_diffs: Sequence[float],
-    best_texts: Sequence[str],
-    answers: Sequence[Sequence[str]],
-) -> dict[str, float]:
+def find_best_thresholds(predictions: Sequence[Prediction]) -> dict[str, float]:
     """Finds the null_score_diff_threshold with the best scores of SQuAD 2.0.
 
     Returns `best_exact` and `best_f1` in percent, and the thresholds that give
     them, `best_exact_thresh` and `best_f1_thresh`: among equal scores, the
-    lowest.
+    lowest. The right answers of the predictions are known.
 
     Source: find_best_thresh of evaluate-v2.0.py.
     """
-    if not score_diffs:
+    if not predictions:
         raise ValueError(
             "--find_null_threshold: there is no question with known answers."
         )
-    scores = [
-        score_answer(text, gold, version_2_with_negative=True)
-        for text, gold in zip(best_texts, answers, strict=True)
-    ]
-    of_null = [score_answer("", gold, True) for gold in answers]
+    scores, of_null = [], []
+    for prediction in predictions:
+        right = prediction.example.answers
+        scores.append(score_answer(prediction.best_text, right, True))
+        of_null.append(score_answer("", right, True))
+    score_diffs = [prediction.score_diff for prediction in predictions]
     gains = np.array(scores) - np.array(of_null)
     base = np.array(of_null).sum(axis=0)
     found = {}

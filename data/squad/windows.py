@@ -13,7 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from data.records.feature_spec import FeatureSpec, input_features
-from data.squad.examples import Paragraph, SquadExample, SquadReport
+from data.squad.articles import SquadArticles
+from data.squad.examples import (
+    ExampleOptions,
+    Paragraph,
+    SquadExample,
+    SquadReport,
+    read_examples,
+)
 from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.text.spans import spans
 from data.text.tokenization import FullTokenizer
@@ -83,10 +90,9 @@ class Window:
       best_start: index in the paragraph of the first wordpiece that has more
         context in this window than in any other.
       best_end: end (exclusive) of these wordpieces.
-      start_position: index in the row of the answer's first token; 0 = the
-        answer is not in this window, or there is none; None = not training.
-      end_position: index of the answer's last token, likewise.
-      is_impossible: see `SquadExample`.
+      labels: the values of `LABELS`: the first and the last token of the answer
+        in the row, 0 = it is not in this window, or there is none; and whether
+        the question is marked as unanswerable. All are 0 without training.
 
     Source: InputFeatures in run_squad.py.
     """
@@ -97,9 +103,7 @@ class Window:
     doc_length: int
     best_start: int
     best_end: int
-    start_position: int | None = None
-    end_position: int | None = None
-    is_impossible: bool = False
+    labels: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def doc_offset(self) -> int:
@@ -118,12 +122,11 @@ class Window:
         vocab = self.paragraph.tokenizer.vocab
         cls, sep = [vocab["[CLS]"]], [vocab["[SEP]"]]
         parts = (cls, self.query_ids, sep, self.doc_ids, sep)
-        start, end = self.start_position or 0, self.end_position or 0
-        return Row(
-            np.concatenate(parts, dtype=np.int32),
-            self.doc_offset,
-            (start, end, int(self.is_impossible)),
-        )
+        tokens = np.concatenate(parts, dtype=np.int32)
+        return Row(tokens, self.doc_offset, self.labels)
+
+
+Question = tuple[SquadExample, list[Window]]
 
 
 def convert_examples(
@@ -132,7 +135,7 @@ def convert_examples(
     options: WindowOptions,
     is_training: bool,
     report: SquadReport | None = None,
-) -> Iterator[tuple[SquadExample, list[Window]]]:
+) -> Iterator[Question]:
     """Yields each question with its windows.
 
     As in the original, a window that does not contain the answer is kept, with
@@ -153,24 +156,52 @@ def convert_examples(
         query_ids = tokenizer.encode(example.question_text)
         report.num_queries_cut += len(query_ids) > options.max_query_length
         query_ids = np.array(query_ids[: options.max_query_length], np.int32)
-        windows = [
-            Window(
-                tokenized,
-                query_ids,
-                *span,
-                is_impossible=example.is_impossible,
-            )
-            for span in spans(
-                len(tokenized.ids),
-                options.max_seq_length - len(query_ids) - NUM_SPECIAL,
-                options.doc_stride,
-            )
-        ]
+        room = options.max_seq_length - len(query_ids) - NUM_SPECIAL
+        parts = spans(len(tokenized.ids), room, options.doc_stride)
+        windows = [Window(tokenized, query_ids, *part) for part in parts]
         if is_training:
             _place_answer(example, windows, tokenizer, report)
         report.num_examples += 1
         report.num_windows += len(windows)
         yield example, windows
+
+
+class Questions:
+    """Questions to answer: their records and their answers use the same ones.
+
+    Attributes:
+      data: the articles.
+      tokenizer: makes the windows.
+      options: lengths of the windows.
+      examples: the questions, in the order of the file.
+      report: counts of the questions and, after `converted`, of the windows.
+
+    Raises:
+      ValueError: see `read_examples`.
+    """
+
+    def __init__(
+        self,
+        data: SquadArticles,
+        tokenizer: FullTokenizer,
+        options: WindowOptions,
+    ):
+        self.data = data
+        self.tokenizer = tokenizer
+        self.options = options
+        self.report = SquadReport()
+        self.examples = list(
+            read_examples(data, ExampleOptions(is_training=False), self.report)
+        )
+
+    @functools.cached_property
+    def converted(self) -> list[Question]:
+        """Each question with its windows."""
+        return list(
+            convert_examples(
+                self.examples, self.tokenizer, self.options, False, self.report
+            )
+        )
 
 
 def _place_answer(
@@ -179,24 +210,22 @@ def _place_answer(
     tokenizer: FullTokenizer,
     report: SquadReport,
 ) -> None:
-    """Sets start_position and end_position of each window."""
-    start, end = -1, -1
-    if not example.is_impossible and windows:
-        start, end = _answer_tokens(example, windows[0].paragraph, tokenizer)
+    """Sets the labels of each window."""
+    if example.is_impossible:
+        for window in windows:
+            window.labels = (0, 0, 1)
+        return
+    if not windows:
+        return
+    start, end = _answer_tokens(example, windows[0].paragraph, tokenizer)
     for window in windows:
-        window.start_position = window.end_position = 0
-        if example.is_impossible:
-            continue
         # Differs from the original: an answer without wordpieces, such as a
         # zero-width space, is in no window, because it would end before it
         # begins.
-        if (
-            window.doc_start <= start <= end
-            and end < window.doc_start + window.doc_length
-        ):
+        text_end = window.doc_start + window.doc_length
+        if window.doc_start <= start <= end < text_end:
             shift = window.doc_offset - window.doc_start
-            window.start_position = start + shift
-            window.end_position = end + shift
+            window.labels = (start + shift, end + shift, 0)
         else:
             report.num_without_answer += 1
 

@@ -26,7 +26,6 @@ from typing import Any
 from data.settings import nearest
 from data.tasks.examples import (
     ChoiceExample,
-    Example,
     InputExample,
     PaddingInputExample,
     TaggingExample,
@@ -34,7 +33,6 @@ from data.tasks.examples import (
 from data.tasks.task import (
     KINDS,
     DataProcessor,
-    Submission,
     Task,
     make_task,
     register,
@@ -47,10 +45,8 @@ __all__ = [
     "KINDS",
     "ChoiceExample",
     "DataProcessor",
-    "Example",
     "InputExample",
     "PaddingInputExample",
-    "Submission",
     "TaggingExample",
     "Task",
     "get_task",
@@ -115,7 +111,7 @@ def has_dev_file(
     """Whether a table, given as to `get_task`, has a file of its dev set."""
     options = {n: v for n, v in options.items() if n not in _NOT_OF_TABLES}
     task = make_task(name.lower(), data_dir or "", options)
-    return bool(task.beside_train("dev"))
+    return bool(task.files.beside_train("dev"))
 
 
 def require_task(name: str) -> None:

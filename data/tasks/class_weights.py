@@ -8,7 +8,6 @@ from typing import Any
 from absl import logging
 
 from data.tasks.python_rows import label_of
-from data.tasks.rows import describe_labels
 from data.tasks.task import Task
 
 BALANCED = "balanced"
@@ -28,12 +27,13 @@ def parse_weights(given: Any) -> ClassWeights:
         given = given.split(",") if given else ()
     try:
         if isinstance(given, Mapping):
-            return {
-                label_of(label): _positive(value)
-                for label, value in given.items()
-            }
-        if isinstance(given, list | tuple):
-            return tuple(map(_positive, given))
+            values = map(float, given.values())
+            weights = dict(zip(map(label_of, given), values, strict=True))
+            numbers = weights.values()
+        else:
+            weights = numbers = tuple(map(float, given))
+        if all(0 < number < math.inf for number in numbers):
+            return weights
     except (TypeError, ValueError):
         pass
     raise ValueError(
@@ -54,56 +54,41 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
     """
     if not given:
         return ()
-    weights = _of_labels(given, task)
-    pairs = zip(task.labels, weights, strict=True)
-    text = ", ".join(f"{label} {weight:.4g}" for label, weight in pairs)
-    logging.info("Weights of the labels in the loss: %s", text)
-    return weights
-
-
-def _of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
     if task.kind not in ("classification", "tagging"):
         raise ValueError(
             "--class_weights is for tasks of the kinds classification and "
             f"tagging, not {task.kind}; leave it out."
         )
     if given == BALANCED:
-        return _balanced(task)
-    if isinstance(given, Mapping):
-        for label in given:
-            if label not in task.labels:
-                raise ValueError(
-                    f"--class_weights has a weight of {label!r}, which is not "
-                    f"a label; expected {describe_labels(task.labels)}."
-                )
-        return tuple(given.get(label, 1.0) for label in task.labels)
-    if len(given) != len(task.labels):
+        weights = _balanced(task)
+    elif isinstance(given, Mapping):
+        weights = [given.get(label, 1.0) for label in task.labels]
+    else:
+        weights = given
+    unknown = given.keys() - task.labels if isinstance(given, Mapping) else ()
+    if unknown or len(weights) != len(task.labels):
         raise ValueError(
-            f"--class_weights={','.join(map(str, given))}; expected "
-            f"{len(task.labels)} weights, one for each label."
+            f"--class_weights={given!r:.60}; expected {len(task.labels)} "
+            f"weights, one for each label: {', '.join(task.labels):.200}."
         )
-    return tuple(given)
+    text = ", ".join(
+        f"{label} {weight:.4g}"
+        for label, weight in zip(task.labels, weights, strict=True)
+    )
+    logging.info("Weights of the labels in the loss: %s", text)
+    return tuple(weights)
 
 
-def _balanced(task: Task) -> tuple[float, ...]:
+def _balanced(task: Task) -> list[float]:
     """The weights that make all labels count alike."""
     counts = Counter()
     for example in task.examples(task.train_sets[0]):
         is_tagged = task.kind == "tagging"
         counts.update(example.labels if is_tagged else [example.label])
-    for label in task.labels:
-        if not counts[label]:
-            raise ValueError(
-                f"--class_weights={BALANCED}, but the train set has no example "
-                f"of the label {label!r}; give numbers."
-            )
+    if missing := [label for label in task.labels if not counts[label]]:
+        raise ValueError(
+            f"--class_weights={BALANCED}, but the train set has no example "
+            f"of the label {missing[0]!r}; give numbers."
+        )
     share = counts.total() / len(task.labels)
-    return tuple(share / counts[label] for label in task.labels)
-
-
-def _positive(value: Any) -> float:
-    """Returns a number; ValueError if it is not above 0 or not finite."""
-    number = float(value)
-    if not 0 < number < math.inf:
-        raise ValueError(value)
-    return number
+    return [share / counts[label] for label in task.labels]

@@ -6,6 +6,7 @@ line after each sentence, `-DOCSTART-` before each document (CoNLL-2003).
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -47,6 +48,7 @@ class Conll(Task):
     columns: tuple[str, ...] = ("word", "pos", "chunk", "ner")
     names = _NAMES
     word = 0
+    width: int | None = None
     usual_label = "-1"
     document_start = "-DOCSTART-"
     comments: tuple[str, ...] = ()
@@ -63,19 +65,16 @@ class Conll(Task):
         super().__init__(data_dir)
         self._label_column = Column.parse(label_column or self.usual_label)
         self._files = dict(train=train_file, dev=dev_file, test=test_file)
-        self._given_labels = tuple(labels)
-        rows.check_labels(self._given_labels, "--labels")
+        self._given_labels = rows.given_labels(labels)
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """The given labels, or the training file's labels, sorted."""
-        return self.own_labels(
-            self._given_labels,
-            lambda: rows.sorted_labels(
-                label
-                for example in self._read_any("train")
-                for label in example.labels
-            ),
+        given = self._given_labels or self.model_labels
+        return given or rows.sorted_labels(
+            label
+            for example in self._read_any("train")
+            for label in example.labels
         )
 
     @functools.cached_property
@@ -128,8 +127,9 @@ class Conll(Task):
 
     def _sentences(self, path: str) -> Iterator[tuple[int, list[Row]]]:
         """Yields (number of the document, rows of the words)."""
-        document, words, width = 0, [], None
-        for line, text in enumerate(files.read_lines(path), start=1):
+        document, words, width = 0, [], self.width
+        lines = itertools.chain(files.read_lines(path), [""])
+        for line, text in enumerate(lines, start=1):
             starts = text.startswith(self.document_start)
             if starts or not text.strip(_SEPARATORS):
                 if words:
@@ -140,8 +140,6 @@ class Conll(Task):
                 row = self._row(path, line, text, width)
                 width = len(row.cells)
                 words += [row] if self._is_word(row) else []
-        if words:
-            yield document, words
 
     def _is_word(self, row: Row) -> bool:
         return True
@@ -154,7 +152,7 @@ class Conll(Task):
             cells = _SPACES.split(text.strip(" "))
         names = self.columns if len(cells) == len(self.columns) else ()
         row = Row(path, line, line - 1, names, cells)
-        if width not in (None, len(cells)):
+        if len(cells) != (width or len(cells)):
             row.fail(f"{len(cells)} columns, expected {width} for each word.")
         if not cells[self.word]:
             row.fail("the column of words is empty; expected a word.")
@@ -175,15 +173,13 @@ class Conllu(Conll):
     )
     names = {name: (f"{name}.conllu",) for name in _NAMES}
     word = 1
+    width = len(columns)
     usual_label = "upos"
     document_start = "# newdoc"
     comments = ("#",)
 
     def _is_word(self, row: Row) -> bool:
         return row.cells[0].isdecimal()
-
-    def _row(self, path: str, line: int, text: str, width: int | None) -> Row:
-        return super()._row(path, line, text, len(self.columns))
 
 
 def to_bio(labels: Sequence[str]) -> list[str]:

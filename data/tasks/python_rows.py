@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import (
     Collection,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -34,17 +35,19 @@ def rows_of(
     none of these, is empty, or lacks a column or a value.
     """
     rows = []
-    for number, row in enumerate(_rows(data, columns, may_lack, name)):
+    for number, (names, row) in enumerate(_rows(data, columns, name)):
         rows.append({})
-        for column, value in row.items():
-            value = _plain(value)
+        for column in columns:
+            value = _plain(row.get(column))
             items = value if isinstance(value, list) else [value]
             if not any(map(is_missing, items)):
                 rows[-1][column] = value
             elif column not in may_lack:
                 raise ValueError(
                     f"{name}, row {number}: column {column!r} is {value}, "
-                    "expected a value; leave the row out."
+                    "expected a value; the columns are "
+                    f"{', '.join(map(str, names))}. Name them by text=... and "
+                    "label=..., or leave the row out."
                 )
     if not rows:
         raise ValueError(f"{name} has no row; expected one at least.")
@@ -69,22 +72,24 @@ def label_of(value: Any) -> str:
 
 
 def _rows(
-    data: Any, columns: Sequence[str], may_lack: Collection[str], name: str
-) -> Iterator[dict[str, Any]]:
-    """Yields column -> value for each row."""
+    data: Any, columns: Sequence[str], name: str
+) -> Iterator[tuple[Iterable[Any], Mapping[str, Any]]]:
+    """Yields the names of all columns, and column -> value, for each row."""
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = list(getattr(data, "columns", data))
-        kept = _kept(columns, names, may_lack, name)
-        lists = [list(data[column]) for column in kept]
-        lengths = dict(zip(kept, map(len, lists), strict=True))
-        if len(set(lengths.values())) > 1:
+        kept = [column for column in names if column in columns]
+        if len(kept) > len(set(kept)):
             raise ValueError(
-                f"{name}: the columns differ in length: "
-                + ", ".join(f"{c} {size}" for c, size in lengths.items())
-                + "; expected a value in each row."
+                f"{name} has a column twice: {', '.join(kept)}; rename one."
+            )
+        lists = [list(data[column]) for column in kept]
+        if len(set(map(len, lists))) > 1:
+            raise ValueError(
+                f"{name}: the columns {', '.join(kept)} differ in length: "
+                f"{list(map(len, lists))}; expected a value in each row."
             )
         for values in zip(*lists, strict=True):
-            yield dict(zip(kept, values, strict=True))
+            yield names, dict(zip(kept, values, strict=True))
         return
     if isinstance(data, str | bytes) or not isinstance(data, Sequence):
         raise ValueError(
@@ -92,41 +97,15 @@ def _rows(
             "a dict of columns, a list of rows, or the path of a file."
         )
     for number, row in enumerate(data):
-        where = f"{name}, row {number}"
         if isinstance(row, Mapping):
-            kept = _kept(columns, list(row), may_lack, where)
-            yield {column: row[column] for column in kept}
-            continue
-        least = len([c for c in columns if c not in may_lack])
-        if not isinstance(row, tuple | list) or not (
-            least <= len(row) <= len(columns)
-        ):
+            yield row, row
+        elif isinstance(row, tuple | list) and len(row) <= len(columns):
+            yield columns, dict(zip(columns, row, strict=False))
+        else:
             raise ValueError(
-                f"{where} is {row!r:.60}, expected a tuple or dict of "
-                f"{', '.join(columns)}."
+                f"{name}, row {number} is {row!r:.60}, expected a tuple or "
+                f"dict of {', '.join(columns)}."
             )
-        yield dict(zip(columns, row, strict=False))
-
-
-def _kept(
-    columns: Sequence[str],
-    names: Sequence[Any],
-    may_lack: Collection[str],
-    where: str,
-) -> list[str]:
-    """Returns the columns that exist; refuses a table that lacks one."""
-    for column in columns:
-        if column not in names and column not in may_lack:
-            raise ValueError(
-                f"{where} has no column {column!r}; it has "
-                f"{', '.join(map(str, names)) or 'none'}. Name the columns by "
-                "text=... and label=..."
-            )
-        if names.count(column) > 1:
-            raise ValueError(
-                f"{where} has several columns {column!r}; rename all but one."
-            )
-    return [column for column in columns if column in names]
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,11 @@
 """RACE: exam questions about an English article, with four answers each."""
 
-import glob
-import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from data.storage import files
+from data.storage.json_files import read_json
 from data.tasks.examples import ChoiceExample
 from data.tasks.task import Task, register
 
@@ -32,7 +32,7 @@ class Race(Task):
         part, _, school = set_name.partition("_")
         for one in (school,) if school else ("middle", "high"):
             folder = os.path.join(self.data_dir, part, one)
-            paths = files.find(os.path.join(glob.escape(folder), "*.txt"))
+            paths = files.find_in(folder, "*.txt")
             if not paths:
                 raise FileNotFoundError(
                     f"{folder} has no article (*.txt); expected at least one."
@@ -69,14 +69,9 @@ def _statement(question: str, option: str) -> str:
     return f"{question} {option}"
 
 
-def _load(path: str) -> dict:
-    form = f"expected an object with {', '.join(_FIELDS)}"
-    try:
-        fields = json.loads("\n".join(files.read_lines(path)))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: not JSON ({error}); {form}.") from None
-    if missing := [name for name in _FIELDS if name not in fields]:
-        raise ValueError(f"{path}: no {', '.join(missing)}; {form}.")
+def _load(path: str) -> dict[str, Any]:
+    remedy = f"expected an object with {', '.join(_FIELDS)}"
+    fields = read_json(path, _FIELDS, remedy)
     sizes = [len(fields[name]) for name in ("questions", "options", "answers")]
     if len(set(sizes)) > 1:
         raise ValueError(

@@ -90,11 +90,17 @@ class Row(NamedTuple):
         place = self._place(column)
         if place is None:
             columns = ", ".join(self.names) or f"{len(self.cells)} columns"
+            hint = ""
+            if len(self.cells) == 1 and column.flag:
+                hint = (
+                    "If another character separates its columns, give it, such "
+                    "as --separator=semicolon, and --quoted if cells are in "
+                    "quotes. "
+                )
             raise ValueError(  # of the whole table
                 f"{self.path}, line {self.line}: there is no column {column}; "
-                f"it has {columns}. "
-                f"{self._hint(column)}Name the columns as they are in the "
-                "file, or number them from "
+                f"it has {columns}. {hint}Name the columns as they are in the "
+                "file, or in tsv and csv files number them from "
                 f"0{column.flag and f', by --{column.flag}'}."
             )
         return place
@@ -103,19 +109,10 @@ class Row(NamedTuple):
         """Returns the value in a column; ValueError if there is none."""
         return self.cells[self.place(column)]
 
-    def _hint(self, column: Column) -> str:
-        """Names the separator of a line that was read as one cell."""
-        cells = self.names or self.cells
-        if len(cells) != 1 or not column.flag:
-            return ""
-        found = [name for mark, name in SEPARATORS.items() if mark in cells[0]]
-        if not found:
-            return ""
-        return (
-            f"That is one column, in which there are {'s and '.join(found)}s: "
-            f"if they separate columns, give --separator={found[0]}, and "
-            "--quoted if cells are in quotes. "
-        )
+    def is_empty(self, column: Column) -> bool:
+        """Whether the cell of a column is empty or missing."""
+        value = self.value(column)
+        return is_missing(value) or value == ""
 
     def text(self, column: Column) -> str:
         """Returns the text in a column; ValueError if there is none."""
@@ -141,17 +138,14 @@ class Row(NamedTuple):
         if isinstance(value, str):
             with contextlib.suppress(json.JSONDecodeError):  # refused below
                 value = json.loads(value)
-        if isinstance(value, str) or not isinstance(value, Sequence):
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        if not is_list or any(
+            is_missing(item) or isinstance(item, list | dict) for item in value
+        ):
             self.fail(
-                f"column {column} is {value!r}, expected a JSON list such as "
-                '["a", "b"].'
+                f"column {column} is {value!r}, expected a JSON list of texts "
+                'such as ["a", "b"].'
             )
-        for number, item in enumerate(value):
-            if is_missing(item) or isinstance(item, list | dict):
-                self.fail(
-                    f"column {column} has {json.dumps(item, default=str)} at "
-                    f"place {number} of its list, expected a text."
-                )
         return tuple(map(label_text, value))
 
     def label(self, column: Column, labels: Sequence[str]) -> str:
@@ -179,41 +173,19 @@ def converted(
     Raises ValueError after the last row, with the first twenty bad rows and how
     many there are.
     """
-    shown, count = [], 0
+    bad = []
     for row in table:
         try:
             found = convert(row)
         except BadRow as error:
-            count += 1
-            shown += [str(error)] * (count <= _MOST_SHOWN)
-            continue
-        yield found
-    if count == 1:
-        raise ValueError(shown[0])
-    if count:
-        more = f", the first {len(shown)}" if count > len(shown) else ""
-        raise ValueError(f"{count} rows are wrong{more}:\n" + "\n".join(shown))
-
-
-def without_missing(
-    table: Iterable[Row], columns: Sequence[Column], said: set[str]
-) -> Iterator[Row]:
-    """Leaves out the rows with an empty cell in a column.
-
-    It logs how many, unless the file is in `said`, and adds it there.
-    """
-    left_out = []
-    for row in table:
-        if any(is_missing(x) or x == "" for x in map(row.value, columns)):
-            left_out.append(row.line)
+            bad.append(str(error))
         else:
-            yield row
-    if left_out and row.path not in said:
-        said.add(row.path)
-        logging.warning(
-            "%s: --drop_missing leaves out %d rows, the first is line %d.",
-            *(row.path, len(left_out), left_out[0]),
-        )
+            yield found
+    if len(bad) == 1:
+        raise ValueError(bad[0])
+    if bad:
+        first = "\n".join(bad[:_MOST_SHOWN])
+        raise ValueError(f"{len(bad)} rows are wrong, the first:\n{first}")
 
 
 def label_text(value: Any) -> str:
@@ -243,6 +215,13 @@ def check_labels(labels: Iterable[str], where: str) -> None:
             )
 
 
+def given_labels(labels: Iterable[Any]) -> tuple[str, ...]:
+    """Returns the labels of --labels, checked."""
+    labels = tuple(map(label_text, labels))
+    check_labels(labels, "--labels")
+    return labels
+
+
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Sorts the labels found in a file: -1, 2, 10, a, b."""
 
@@ -255,25 +234,19 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 def describe_labels(labels: Sequence[str]) -> str:
     """Returns the labels, or the first ten, for an error message."""
-    if len(labels) > 10:
-        return f"one of {', '.join(labels[:10])}, ... ({len(labels)} in all)"
-    return f"one of {', '.join(labels)}"
+    more = f", ... ({len(labels)} in all)" if len(labels) > 10 else ""
+    return f"one of {', '.join(labels[:10])}{more}"
 
 
 def read_cells(
-    path: str,
-    delimiter: str = "\t",
-    quotechar: str | None = None,
-    *,
-    keep_empty: bool = False,
+    path: str, delimiter: str = "\t", quotechar: str | None = None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of a table: the first line's number from 1, the cells.
 
     The text is UTF-8; a byte-order mark and carriage returns are dropped.
     `quotechar` encloses cells that contain delimiters or line breaks; None = an
-    ordinary character. An empty line between rows is [] with `keep_empty`,
-    otherwise a ValueError, as is a quote that is not closed; those at the end
-    of the file are ignored.
+    ordinary character. An empty line is [], but those at the end of the file
+    are ignored. ValueError: a quote is not closed.
     """
     if quotechar is None:
         # The csv module is slower and refuses cells of 131,073 characters.
@@ -283,20 +256,14 @@ def read_cells(
         )
     else:
         numbered = _quoted(path, delimiter, quotechar)
-    has_rows, empty = False, []
+    empty = []
     for line, cells in numbered:
         if not cells:
-            empty.append(line)
+            empty.append((line, cells))
             continue
-        if empty and not (keep_empty and has_rows):
-            raise ValueError(
-                f"{path}: line {empty[0]} is empty; expected a row on each "
-                "line. Remove it."
-            )
-        for empty_line in empty:
-            yield empty_line, []
+        yield from empty
         yield line, cells
-        has_rows, empty = True, []
+        empty = []
 
 
 def _quoted(
@@ -336,9 +303,9 @@ def read_table(
     number; without it they raise ValueError. For the others see `read_cells`.
     """
     names, width, broken = (), None, []
-    rows = read_cells(path, delimiter, quotechar, keep_empty=skip_broken)
+    rows = read_cells(path, delimiter, quotechar)
     for number, (line, cells) in enumerate(rows):
-        if width is None:
+        if width is None and cells:
             width = len(cells)
             if header:
                 names = tuple(cells)
@@ -346,15 +313,16 @@ def read_table(
         row = Row(path, line, number, names, cells)
         if len(cells) == width:
             yield row
-        elif skip_broken:
+        elif skip_broken and width:
             broken.append(line)
         else:
             # Differs from the original: rows of another width are errors,
             # because a stray tab would turn a label into a text.
             row.fail(
-                f"{len(cells)} columns, expected {width} as in the first line; "
-                f"is a {SEPARATORS.get(delimiter, repr(delimiter))} inside a "
-                "text, or missing?"
+                f"{len(cells)} columns, expected {width or 1} as in the first "
+                "line; is the line empty, or a "
+                f"{SEPARATORS.get(delimiter, repr(delimiter))} inside a text, "
+                "or missing?"
             )
     if broken:
         logging.warning(
@@ -371,16 +339,13 @@ def read_json_lines(path: str) -> Iterator[Row]:
             continue
         try:
             fields = json.loads(text, object_pairs_hook=_once_each)
+            if not isinstance(fields, dict):
+                raise ValueError(f"a {type(fields).__name__}")
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {line}: not JSON ({error}); expected one object "
-                "on each line."
+                f"{path}, line {line}: no JSON object ({error}); expected one "
+                'on each line, such as {"text": "...", "label": "..."}.'
             ) from None
-        if not isinstance(fields, dict):
-            raise ValueError(
-                f"{path}, line {line}: a {type(fields).__name__}, expected "
-                'an object such as {"text": "...", "label": "..."}.'
-            )
         yield Row(path, line, line - 1, tuple(fields), tuple(fields.values()))
 
 

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterator
 
-from data.storage import files
 from data.tasks import rows
 from data.tasks.examples import ChoiceExample
 from data.tasks.rows import Column, Row
+from data.tasks.table_files import first_of
 from data.tasks.task import Task, register
 
 
@@ -72,10 +72,9 @@ class Codah(_Endings):
 
     def table(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set."""
-        path = os.path.join(self.data_dir, "codah_full_data.tsv")
-        released = os.path.join(self.data_dir, "full_data.tsv")
-        if not files.exists(path) and files.exists(released):
-            path = released
+        names = ("codah_full_data.tsv", "full_data.tsv")
+        path = first_of(self.data_dir, names)
+        path = path or os.path.join(self.data_dir, names[0])
         remainders = {"dev": (8,), "test": (9,)}.get(set_name, range(8))
         for row in rows.read_table(path, header=False):
             if row.number % 10 in remainders:

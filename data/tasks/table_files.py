@@ -5,6 +5,8 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from absl import logging
+
 from data.storage import files
 from data.tasks import rows
 from data.tasks.rows import SEPARATORS, Column, Row
@@ -13,27 +15,43 @@ from data.tasks.rows import SEPARATORS, Column, Row
 _SAMPLE = 100
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass
 class TableFiles:
     """The files of a table's sets, and how they are read.
 
     `names` are set -> name in the folder; "" = the existing one of the usual
     names, whose endings are `suffixes`. The first is the format of a file with
-    another ending. `separator` is the character between cells of csv and tsv
-    files; "" = tabs in tsv files, and found out in csv files. Every set has
-    `columns`; a test set may lack `label`. For `quoted` see `UserTable`.
-    `of_train` is what separates the cells of the train set's csv file, "" = it
-    is not known before that is read. `data_dir` "" = all files are named.
+    another ending. `separator` is what --separator says of csv and tsv files;
+    "" = tabs in tsv files, and found out in csv files. Every set has `columns`;
+    a test set may lack `label`, and no set has it if it is None. For `quoted`
+    see `UserTable`. With `drop_missing`, rows with an empty cell are left out,
+    unless it is an `id_column`'s. `of_train` is what separates the cells of the
+    train set's csv file, "" = it is not known before that is read. `data_dir`
+    "" = all files are named.
     """
 
     data_dir: str
     names: Mapping[str, str]
     suffixes: tuple[str, ...]
-    label: Column
-    columns: tuple[Column, ...] = ()
+    columns: Sequence[Column]
+    label: Column | None = None
+    id_column: Column | None = None
     quoted: bool | None = None
     separator: str = ""
+    drop_missing: bool = False
     of_train: str = ""
+    # Files whose rows without a cell were logged: they are read several times.
+    _said: set[str] = dataclasses.field(default_factory=set)
+
+    def __post_init__(self):
+        names = {name: mark for mark, name in SEPARATORS.items()}
+        mark = names.get(self.separator, self.separator)
+        if len(mark) > 1 or mark in ('"', "\r", "\n"):
+            raise ValueError(
+                f"--separator={mark!r}; it must be {', '.join(names)} or "
+                "another single character, but no quote and no line break."
+            )
+        self.separator = mark
 
     def read(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set after checking that they have the columns.
@@ -41,15 +59,33 @@ class TableFiles:
         Raises ValueError if a column is missing, is there twice, or is given by
         its number in a file that has only names.
         """
-        path, columns = self.path(set_name), self._columns_of(set_name)
+        needed = self._columns_of(set_name)
+        columns = [*needed, self.id_column] if self.id_column else needed
+        left_out, path = [], self.path(set_name)
+        for row in self._rows(path, set_name, columns):
+            if self.drop_missing and any(map(row.is_empty, needed)):
+                left_out.append(row.line)
+            else:
+                yield row
+        if left_out and path not in self._said:
+            self._said.add(path)
+            logging.warning(
+                "%s: --drop_missing leaves out %d rows, the first is line %d.",
+                *(path, len(left_out), left_out[0]),
+            )
+
+    def _rows(
+        self, path: str, set_name: str, columns: Sequence[Column]
+    ) -> Iterator[Row]:
         if self._format(path) == ".jsonl":
             for row in rows.read_json_lines(path):
-                _check_names(row, columns)
+                for column in columns:  # by name; their order may differ
+                    row.place(column._replace(number=None))
                 yield row
             return
         table = rows.read_table(
             path,
-            header=_has_header([*self.columns, self.label]),
+            header=_has_header([*columns, *self._columns_of("train")]),
             delimiter=self._separator_of(set_name, path),
             quotechar=self._quotechar(path),
         )
@@ -61,9 +97,7 @@ class TableFiles:
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
         given, usual = self.names[set_name], self._usual_names(set_name)
-        more = " run_classifier.py can draw it by --dev_share=0.1."
-        more = more if set_name == "dev" else ""
-        return find_file(self.data_dir, set_name, given, usual, more)
+        return find_file(self.data_dir, set_name, given, usual)
 
     def usual(self, set_name: str) -> str | None:
         """The file of a set under one of its usual names, or None."""
@@ -82,7 +116,8 @@ class TableFiles:
         return self.usual(set_name) if is_beside else None
 
     def _columns_of(self, set_name: str) -> list[Column]:
-        return [*self.columns, *([self.label] if set_name != "test" else [])]
+        has_label = self.label and set_name != "test"
+        return [*self.columns, *([self.label] if has_label else [])]
 
     def _format(self, path: str) -> str:
         suffix = os.path.splitext(path)[1].lower()
@@ -102,23 +137,49 @@ class TableFiles:
             train = train or self.usual("train")
             if train and files.exists(train) and self._format(train) == ".csv":
                 of_train = self._separator_of("train", train)
-        columns = self._columns_of(set_name)
-        mark = find_separator(path, columns, self._quotechar(path), of_train)
+        mark = self._find_separator(set_name, path, of_train)
         if set_name == "train":
             self.of_train = mark
         return mark
 
+    def _find_separator(self, set_name: str, path: str, of_train: str) -> str:
+        """Finds out what separates the cells of a csv file, by its first rows.
+
+        The candidates are the `SEPARATORS` that give the first row all columns,
+        or all of them if none does. It is the train set's (`of_train`, "" =
+        unknown) if that is a candidate; otherwise the one that gives all rows
+        the same width above 1; otherwise the first, the comma. Raises
+        ValueError if several candidates give all rows such a width, or the
+        train set's gives one column and another one several.
+        """
+        columns, quotechar = self._columns_of(set_name), self._quotechar(path)
+        fitting, widths = [], {}
+        for mark in SEPARATORS:
+            cells, widths[mark] = _shape(path, mark, quotechar)
+            row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
+            if all(map(row.has, columns)) and not _same_place(row, columns):
+                fitting.append(mark)
+        names = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
+        if of_train in fitting:
+            if widths[of_train] != 1 or not names:
+                return of_train
+            names.append(SEPARATORS[of_train])
+        if len(names) > 1:
+            raise ValueError(
+                f"{path}: {'s and '.join(names)}s each give every row as many "
+                "cells as the first one. Say which of them separates the "
+                f"columns {', '.join(map(str, columns))}, for example "
+                f"--separator={names[-1]}."
+            )
+        return max(fitting or widths, key=lambda mark: widths[mark])
+
 
 def find_file(
-    data_dir: str,
-    set_name: str,
-    given: str,
-    usual: Sequence[str],
-    further: str = "",
+    data_dir: str, set_name: str, given: str, usual: Sequence[str]
 ) -> str:
     """Returns the given file of a set, or the first one of the usual names.
 
-    Raises FileNotFoundError, with a `further` remedy, if there is none.
+    Raises FileNotFoundError if there is none.
     """
     if given:
         # `join` recognises absolute paths, but not `gs://`.
@@ -130,9 +191,10 @@ def find_file(
         )
     if found := first_of(data_dir, usual):
         return found
+    share = ", or for a table --dev_share=0.1" if set_name == "dev" else ""
     raise FileNotFoundError(
         f"{data_dir} has none of {', '.join(usual)}; give its name with "
-        f"--{set_name}_file.{further}"
+        f"--{set_name}_file{share}."
     )
 
 
@@ -140,60 +202,6 @@ def first_of(folder: str, names: Sequence[str]) -> str | None:
     """Returns the first of some files in a folder, or None; "" has none."""
     paths = (os.path.join(folder, name) for name in names if folder)
     return next(filter(files.exists, paths), None)
-
-
-def separator_of(text: str) -> str:
-    """Returns the character that --separator names or is, or "" of ""."""
-    marks = {name: mark for mark, name in SEPARATORS.items()}
-    mark = marks.get(text, text)
-    if len(mark) > 1 or mark in ('"', "\r", "\n"):
-        raise ValueError(
-            f"--separator={text!r}; it must be {', '.join(marks)} or another "
-            "single character, but no quote and no line break."
-        )
-    return mark
-
-
-def find_separator(
-    path: str,
-    columns: Sequence[Column],
-    quotechar: str | None,
-    of_train: str = "",
-) -> str:
-    """Finds out what separates the cells of a csv file, by its first rows.
-
-    The candidates are the `SEPARATORS` that give the first row all columns, or
-    all of them if none does. It is the train set's (`of_train`, "" = unknown)
-    if that is a candidate; otherwise the one that gives all rows the same width
-    above 1; otherwise the first, the comma. Raises ValueError if several
-    candidates give all rows such a width, or the train set's gives one column
-    and another one several.
-    """
-    fitting, widths = [], {}
-    for mark in SEPARATORS:
-        cells, widths[mark] = _shape(path, mark, quotechar)
-        row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
-        if all(map(row.has, columns)) and not _same_place(row, columns):
-            fitting.append(mark)
-    steady = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
-    if of_train in fitting:
-        if widths[of_train] == 1 and steady:
-            raise ValueError(
-                f"{path}: {SEPARATORS[of_train]}s separate the columns of the "
-                "train set. By them this file has one column, but several by "
-                f"{'s and '.join(steady)}s. Write both with the same "
-                f"separator; or give --separator={SEPARATORS[of_train]} if it "
-                "is one column."
-            )
-        return of_train
-    if len(steady) > 1:
-        raise ValueError(
-            f"{path}: {'s and '.join(steady)}s each give every row as many "
-            "cells as the first one. Say which of them separates the columns "
-            f"{', '.join(map(str, columns))}, for example "
-            f"--separator={steady[-1]}."
-        )
-    return max(fitting or widths, key=lambda mark: widths[mark])
 
 
 def _shape(
@@ -240,14 +248,3 @@ def _check_columns(row: Row, columns: Sequence[Column]) -> None:
             f"the columns {same[0]} and {same[1]} are the same one, because "
             f"there are {len(row.cells)}. Give other numbers, or --separator."
         )
-
-
-def _check_names(row: Row, columns: Sequence[Column]) -> None:
-    """Refuses a JSON line without a column; their order may differ."""
-    for column in columns:
-        if column.name not in row.names:
-            row.fail(
-                f"there is no column {column}; it has {', '.join(row.names)}. "
-                "JSON lines have columns by name; name it by "
-                f"--{column.flag}."
-            )

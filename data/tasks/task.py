@@ -9,7 +9,7 @@ A new task is one file in this folder: a subclass of `Task` under
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,11 +91,6 @@ class Task:
     def rows_of(self, set_name: str) -> Iterator[Row]:
         """Yields the row of each example of a set."""
         return self.table(set_name)
-
-    @property
-    def main_metric(self) -> str:
-        """The metric by which checkpoints are compared."""
-        return self.metrics[0]
 
     def set_name(self, name: str) -> str:
         """Returns a set's own name; `dev` and `test` mean the first ones."""
@@ -180,12 +175,6 @@ class Task:
             rows = [[x in answer for x in self.labels] for answer in answers]
             return np.array(rows, np.int64)
         return np.array([self.labels.index(answer) for answer in answers])
-
-    def own_labels(
-        self, given: tuple[str, ...], find: Callable[[], tuple[str, ...]]
-    ) -> tuple[str, ...]:
-        """Returns the given labels, the model's, or those of the train set."""
-        return given or self.model_labels or find()
 
     def score(self, gold: Any, predicted: Any) -> dict[str, float]:
         """Returns the metrics of predictions, which have the form of `gold`."""
@@ -292,14 +281,11 @@ def register(name: str, cls: type | None = None) -> Any:
             f"register({name!r}): {cls!r} is not a subclass of Task or "
             "DataProcessor."
         )
-    taken = _CLASSES.setdefault(name.lower(), cls)
-    if (taken.__module__, taken.__qualname__) != (
-        cls.__module__,
-        cls.__qualname__,
-    ):
+    before = _CLASSES.get(name.lower(), cls)
+    taken, own = (f"{x.__module__}.{x.__qualname__}" for x in (before, cls))
+    if taken != own:
         raise ValueError(
-            f"register({name!r}): {taken.__qualname__} of {taken.__module__} "
-            "has this name; give another."
+            f"register({name!r}): {taken} has this name; give another."
         )
     _CLASSES[name.lower()] = cls
     return cls

@@ -121,18 +121,13 @@ def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:
     """
     found: dict[int, Row] = {}
     for row in rows:
-        if not row.has(_IDX):
-            row.fail(
-                f"there is no feature 'idx', only {', '.join(row.names)}, but "
-                f"{file_name} gives each answer the number of its example in "
-                "GLUE's file; add the feature, or read the data set with "
-                "--task_name=tsv, which writes no such file."
-            )
-        number = row.value(_IDX)
+        number = row.value(_IDX) if row.has(_IDX) else None
         if not isinstance(number, int) or number < 0 or number in found:
             row.fail(
                 f"'idx' is {number!r}, expected the number of the example in "
-                "GLUE's file, from 0, another one for each."
+                f"GLUE's file, from 0, another one for each, for {file_name}. "
+                "Add the feature, or read the data set with --task_name=tsv, "
+                "which writes no such file."
             )
         found[number] = row
     for number in sorted(found):

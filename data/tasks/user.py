@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -18,7 +18,7 @@ from data.tasks.examples import (
     TaggingExample,
 )
 from data.tasks.rows import Column, Row
-from data.tasks.table_files import TableFiles, separator_of
+from data.tasks.table_files import TableFiles
 from data.tasks.task import Task, register
 
 _OF_CLASSES = ("accuracy", "macro_f1")
@@ -79,59 +79,40 @@ class UserTable(Task):
         usual = usual_texts(kind, self.name)
         self._texts = _columns(text_columns or usual, "text_columns")
         self._choices = _columns(choice_columns, "choice_columns")
-        self._id = _columns([id_column] if id_column else [], "id_column")
+        self._id = Column.parse(id_column, "id_column") if id_column else None
         self._label = Column.parse(label_column, "label_column")
         self._check_columns(kind)
         self.kind, self._usual_metrics, *_ = _KINDS[kind]
         self.label_separator = label_separator
         names = dict(train=train_file, dev=dev_file, test=test_file)
-        self._files = self._table_files(names, quoted, separator)
-        self._given_labels = tuple(map(rows.label_text, labels))
-        rows.check_labels(self._given_labels, "--labels")
+        self.files = TableFiles(
+            *(data_dir, names, self.suffixes, [*self._texts, *self._choices]),
+            *(self._label, self._id, quoted, separator, drop_missing),
+        )
+        self._given_labels = rows.given_labels(labels)
         self._given_metrics = tuple(metrics)
-        self._drop_missing = drop_missing
-        self._said: set[str] = set()  # files with rows that were left out
         self._dev_share = dev_share
         if dev_share is not None:
-            splits.check_share(dev_share, self._files)
-
-    def beside_train(self, set_name: str) -> str | None:
-        """The file of a set, if named or in the folder of the train set."""
-        return self._files.beside_train(set_name)
+            splits.check_share(dev_share, self.files)
 
     @property
     def train_separator(self) -> str:
         """See `Task`."""
-        return self._files.of_train
+        return self.files.of_train
 
     @train_separator.setter
     def train_separator(self, mark: str) -> None:
-        self._files.of_train = mark
-
-    def _table_files(
-        self, names: Mapping[str, str], quoted: bool | None, separator: str
-    ) -> TableFiles:
-        return TableFiles(
-            data_dir=self.data_dir,
-            names=names,
-            suffixes=self.suffixes,
-            quoted=quoted,
-            separator=separator_of(separator),
-            columns=(*self._texts, *self._choices, *self._id),
-            label=self._label,
-        )
+        self.files.of_train = mark
 
     def _check_columns(self, kind: str) -> None:
         *_, expected = _KINDS[kind]
-        if len(self._texts) not in expected:
+        numbers, has_choices = len(self._texts), bool(self._choices)
+        if numbers not in expected or has_choices != (kind == "choice"):
             raise ValueError(
-                f"--task_name={self.name}: {len(self._texts)} text columns, "
-                f"expected {' or '.join(map(str, expected))} for {kind}."
-            )
-        if (kind == "choice") != bool(self._choices):
-            raise ValueError(
-                f"--task_name={self.name}: {len(self._choices)} choice columns "
-                f"for {kind}; give them for choice, and only for it."
+                f"--task_name={self.name}: {numbers} text columns and "
+                f"{len(self._choices)} choice columns, expected "
+                f"{' or '.join(map(str, expected))} and "
+                f"{'one or more' if kind == 'choice' else 'none'} for {kind}."
             )
 
     @functools.cached_property
@@ -139,7 +120,8 @@ class UserTable(Task):
         """The given labels, or the training file's labels, sorted."""
         if self.kind == "regression":
             return ()
-        return self.own_labels(self._given_labels, self._labels_of_training)
+        given = self._given_labels or self.model_labels
+        return given or self._labels_of_training()
 
     def _labels_of_training(self) -> tuple[str, ...]:
         """The labels of the training file, with the rows of `dev_share`."""
@@ -170,12 +152,7 @@ class UserTable(Task):
 
     def table(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set's file."""
-        table = self._files.read(set_name)
-        if not self._drop_missing:
-            return table
-        columns = [*self._texts, *self._choices]
-        columns += [self._label] * (set_name != "test")
-        return rows.without_missing(table, columns, self._said)
+        return self.files.read(set_name)
 
     def rows_of(self, set_name: str) -> Iterator[Row]:
         """Yields rows; with `dev_share`, train and dev share a file."""
@@ -204,7 +181,7 @@ class UserTable(Task):
         name = row.number
         # Not in the train set, whose records are the same without ids.
         if self._id and set_name != "train":
-            name = rows.label_text(row.value(*self._id))
+            name = rows.label_text(row.value(self._id))
         guid = f"{set_name}-{name}"
         # The labels of a test set are unknown, or from another vocabulary.
         label = None if set_name == "test" else self._answer(row)
@@ -235,14 +212,13 @@ class UserTable(Task):
 
     def _labels_of(self, row: Row) -> tuple[str, ...]:
         """Returns the labels of a row without checking them."""
-        if self.kind == "multilabel":
-            return self._listed(row, self._label, self.label_separator)
-        if self.kind == "tagging":
-            return self._listed(row, self._label, None)
-        value = row.value(self._label)
-        if rows.is_missing(value) or value == "":
+        if self.kind in ("multilabel", "tagging"):
+            is_tagged = self.kind == "tagging"
+            separator = None if is_tagged else self.label_separator
+            return self._listed(row, self._label, separator)
+        if row.is_empty(self._label):
             row.fail(f"no label in column {self._label}; expected one.")
-        return (rows.label_text(value),)
+        return (rows.label_text(row.value(self._label)),)
 
     def _listed(
         self, row: Row, column: Column, separator: str | None

@@ -1,20 +1,25 @@
-"""Converts lines of text to rows of the model, and rows to batches.
+"""Reads texts, converts them to rows of the model, and rows to batches.
 
 Axes: B rows of a batch, S wordpieces.
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from data.storage import files
+from data.tasks import rows as tables
+from data.tasks.rows import Column
+from data.tasks.table_files import TableFiles
 from data.text import packing
 from data.text.tokenization import FullTokenizer
 
 # Rows are sorted by length within this many batches.
 _BATCHES_OF_WINDOW = 100
+_TABLES = (".tsv", ".csv", ".jsonl")
 
 
 class TextRow(NamedTuple):
@@ -48,23 +53,37 @@ def count_lines(path: str) -> int:
     return num_lines
 
 
-def read_rows(
-    path: str, tokenizer: FullTokenizer, *, max_seq_length: int
-) -> Iterator[TextRow]:
-    """Yields a row for each line, `A` or `A ||| B`, as `row_of` does.
+def read_texts(path: str, column: str = "") -> Iterator[str]:
+    """Yields the text of each line, or of each row of a tsv, csv or jsonl file.
 
-    The row of an empty line is [CLS] [SEP].
-
-    Source: `read_examples` in extract_features.py.
+    `column` is the column of a table's texts; "" = `text`. An empty line is an
+    empty text. Raises FileNotFoundError if there is no such file, ValueError if
+    it is not UTF-8 or lacks the column.
     """
-    for index, line in enumerate(files.read_lines(path)):
-        yield make_row(line, tokenizer, max_seq_length, index)
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in _TABLES:
+        if column:
+            raise ValueError(
+                f"--text_columns={column} is for {', '.join(_TABLES)} files, "
+                f"but {path} has a text on each line; leave it out."
+            )
+        yield from files.read_lines(path)
+        return
+    files.require_file(path, "text")
+    place = Column.parse(column or "text", "text_columns")
+    table = TableFiles("", {"train": path}, _TABLES, [place]).read("train")
+    yield from tables.converted(table, lambda row: row.text(place))
 
 
 def make_row(
     line: str, tokenizer: FullTokenizer, max_seq_length: int, index: int = 0
 ) -> TextRow:
-    """Tokenizes one line, as `read_rows` does."""
+    """Tokenizes one line, `A` or `A ||| B`, as `row_of` does.
+
+    The row of an empty line is [CLS] [SEP].
+
+    Source: `read_examples` in extract_features.py.
+    """
     first, second = packing.split_pair(line.strip())
     return row_of(first, second or "", tokenizer, max_seq_length, index)
 

@@ -1,6 +1,7 @@
 """Texts to train vectors on: pairs with a score, positive pairs, or texts."""
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ from data.settings import Settings, setting
 from data.tasks import get_task, rows
 from data.tasks.examples import TextExample
 from data.tasks.rows import Column, Row
-from data.tasks.table_files import TableFiles, separator_of
+from data.tasks.table_files import TableFiles
 
 TABLES = ("tsv", "csv", "jsonl")
 # Task of GLUE -> the label of its positive pairs; None = pairs have scores.
@@ -82,8 +83,6 @@ class TextSets:
     scored: bool
     limited: bool = False
     vectors: Sequence[np.ndarray] = ()
-    # Files whose rows without a text were logged: they are read several times.
-    _said: set[str] = dataclasses.field(default_factory=set, compare=False)
 
     def __post_init__(self):
         name = self.options.task_name
@@ -103,8 +102,11 @@ class TextSets:
         empty, a score is no number, or the set is empty.
         """
         name, number = self.options.task_name, -1
-        read = self._table if name in TABLES else self._glue
-        for number, example in enumerate(read(set_name)):
+        if name in GLUE:
+            found = self._glue(set_name)
+        else:
+            found = rows.converted(self._files.read(set_name), self._example)
+        for number, example in enumerate(found):
             if len(self.vectors):
                 example.vector = self.vectors[number]
             yield example
@@ -123,32 +125,25 @@ class TextSets:
             elif example.label == GLUE[name]:
                 yield TextExample(texts)
 
-    def _table(self, set_name: str) -> Iterator[TextExample]:
+    @functools.cached_property
+    def _files(self) -> TableFiles:
         options = self.options
-        columns = [
-            Column.parse(name, "text_columns") for name in options.text_columns
-        ]
-        score = Column.parse(options.label_column, "label_column")
-        *first, last = [*columns, score] if self.scored else columns
         suffixes = sorted(TABLES, key=options.task_name.__ne__)
-        table = TableFiles(
+        names = options.text_columns
+        score = Column.parse(options.label_column, "label_column")
+        return TableFiles(
             data_dir=options.data_dir,
             names={"train": options.train_file, "dev": options.dev_file},
             suffixes=tuple(f".{suffix}" for suffix in suffixes),
+            columns=[Column.parse(name, "text_columns") for name in names],
+            label=score if self.scored else None,
             quoted=options.quoted,
-            separator=separator_of(options.separator),
-            columns=tuple(first),
-            label=last,
-        ).read(set_name)
-        if options.drop_missing:
-            table = rows.without_missing(table, [*first, last], self._said)
-        return rows.converted(
-            table, lambda row: self._example(row, columns, score)
+            separator=options.separator,
+            drop_missing=options.drop_missing,
         )
 
-    def _example(
-        self, row: Row, columns: list[Column], score: Column
-    ) -> TextExample:
+    def _example(self, row: Row) -> TextExample:
+        columns, score = self._files.columns, self._files.label
         texts = tuple(map(row.text, columns))
         for column, text in zip(columns, texts, strict=True):
             if not text.strip():
@@ -156,7 +151,7 @@ class TextSets:
                     f"column {column} is empty, expected a text; remove the "
                     "row, or give --drop_missing."
                 )
-        number = row.float(score) if self.scored else None
+        number = row.float(score) if score else None
         if self.limited and abs(number) > 1:
             row.fail(
                 f"column {score} is {number:g}, expected -1 to 1, because "

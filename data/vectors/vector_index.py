@@ -3,16 +3,18 @@
 Axes: N vectors, Q questions, W numbers of a vector, k found vectors.
 """
 
+import dataclasses
+import functools
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from data.storage import files, manifests
 from data.storage.json_files import read_json, write_json
 from data.vectors.retrieval import unit
-from data.vectors.text_lists import TextList, read_texts
+from data.vectors.text_rows import read_texts
 from data.vectors.vector_files import open_array
 
 # Scores computed at once: 64 MB.
@@ -21,7 +23,8 @@ _ROWS = 1 << 16
 _AGAIN = "make it again with --do_encode"
 
 
-class Index(NamedTuple):
+@dataclasses.dataclass
+class Index:
     """Vectors of N texts; `open_index` makes it.
 
     `vectors` are float32 [N, W], read from the file when they are needed;
@@ -29,8 +32,12 @@ class Index(NamedTuple):
     """
 
     vectors: np.ndarray
-    texts: TextList
+    texts: Sequence[str]
     is_unit: bool
+
+    @functools.cached_property
+    def _is_empty(self) -> np.ndarray:
+        return np.array([not text.strip() for text in self.texts], bool)
 
     def search(
         self, questions: np.ndarray, k: int
@@ -63,7 +70,7 @@ class Index(NamedTuple):
                 rows = slice(first, first + _ROWS)
                 block = np.asarray(self.vectors[rows])
                 scores = part @ (block if self.is_unit else unit(block)).T
-                scores[:, self.texts.is_empty[rows]] = -np.inf
+                scores[:, self._is_empty[rows]] = -np.inf
                 best = [
                     _better(*found, row, first, k)
                     for found, row in zip(best, scores, strict=True)
@@ -138,5 +145,5 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"{path} has vectors of {facts['count']} texts of {file}, but one "
             f"of both files was changed since; {_AGAIN}."
         )
-    found = TextList(read_texts(file, texts["column"]))
+    found = list(read_texts(file, texts["column"]))
     return Index(vectors, found, facts["is_unit"])

@@ -146,11 +146,13 @@ def test_questions_have_them(goldens, tmp_path, tokenizer):
     squad_records.make_records(
         SquadData(str(path)).read(),
         str(tmp_path / "eval.tf_record"),
-        vocab_file=str(goldens / "vocab.txt"),
-        do_lower_case=True,
-        example_options=ExampleOptions(is_training=True),
-        window_options=WindowOptions(max_seq_length=32, max_query_length=8),
-        never_split=(MARK,),
+        squad_records.Recipe(
+            vocab_file=str(goldens / "vocab.txt"),
+            do_lower_case=True,
+            example_options=ExampleOptions(is_training=True),
+            window_options=WindowOptions(max_seq_length=32, max_query_length=8),
+            never_split=(MARK,),
+        ),
     )
     (row,) = ids_in(tmp_path / "eval.tf_record")
     question = tokenizer.encode(f"who {MARK}?")

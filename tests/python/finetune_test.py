@@ -342,9 +342,9 @@ TABLE = [("a", "x"), ("b", "y")]
         (
             Frame(review=["a"], label=["x"]),
             {},
-            "train has no column 'text'; it has review, label. Name",
+            "column 'text' is None, .* the columns are review, label. Name",
         ),
-        (TABLE, {"dev": Frame(text=["a"])}, "dev has no column 'label'; it h"),
+        (TABLE, {"dev": Frame(text=["a"])}, "dev, row 0: column 'label' is N"),
         ([], {}, "train has no row; expected one at least"),
         (
             TABLE,

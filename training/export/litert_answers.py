@@ -17,8 +17,8 @@ from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.squad import answers
 from data.squad.articles import Article, SquadArticles
-from data.squad.questions import Questions
 from data.squad.window_options import AnswerOptions, WindowOptions
+from data.squad.windows import Questions
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer
@@ -150,9 +150,7 @@ class _Reader(LiteAnswers):
             scores[: len(segments)] = self._model.scores(row.tokens, segments)
         (found,) = answers.predict(
             asked,
-            *(logits[:, :, 0], logits[:, :, 1]),
-            window_options=lengths,
-            options=options,
+            *(logits[:, :, 0], logits[:, :, 1], options),
         )
         best, null = found.answer, {}
         if options.version_2_with_negative:

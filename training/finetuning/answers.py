@@ -13,9 +13,9 @@ from data.squad.answers import predict
 from data.squad.examples import SquadExample
 from data.squad.page import open_page
 from data.squad.predictions import Prediction, open_writer, remove_unwritten
-from data.squad.questions import Questions
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.squad.window_options import AnswerOptions
+from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
 from training.config.squad_options import SquadOptions
 from training.loop import events
@@ -127,7 +127,6 @@ class QuestionScorer:
             questions.converted,
             scores[..., 0],
             scores[..., 1],
-            window_options=questions.options,
             options=self._options.replace(null_score_diff_threshold=0.0),
         )
         with Progress(
@@ -169,14 +168,9 @@ class QuestionScorer:
         self, predictions: Iterable[Prediction], step: int
     ) -> dict[str, float]:
         """Finds and saves the threshold with the best F1."""
-        score_diffs, texts, answers = [], [], []
         at_zero = self._new_scorer()
-        for prediction in predictions:
-            if self._score(at_zero, prediction):
-                score_diffs.append(prediction.score_diff)
-                texts.append(prediction.best_text)
-                answers.append(prediction.example.answers)
-        found = find_best_thresholds(score_diffs, texts, answers)
+        scored = [x for x in predictions if self._score(at_zero, x)]
+        found = find_best_thresholds(scored)
         threshold = found["best_f1_thresh"]
         saved = {
             "null_score_diff_threshold": threshold,

@@ -12,7 +12,8 @@ from data.finetuning.error_page import Judged, write_page
 from data.progress import Progress
 from data.storage import files
 from data.tables import text_of, tsv
-from data.tasks import ChoiceExample, Example, Task
+from data.tasks import ChoiceExample, Task
+from data.tasks.examples import Example
 from training.finetuning.explaining import Explainer
 from training.finetuning.predictions import ExampleScores
 from training.finetuning.task_scorer import answers_of

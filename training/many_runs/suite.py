@@ -206,7 +206,7 @@ def _scores(
     """The columns of Table 1: MNLI has two."""
     scores = []
     for name, outcome in outcomes.items():
-        metric = _METRICS.get(_key(name), _task(tasks[name]).main_metric)
+        metric = _METRICS.get(_key(name), _task(tasks[name]).metrics[0])
         for set_name, values in outcome.results.items():
             row = name, set_name, metric, values[metric], outcome.step
             scores.append(Score(*row))

@@ -99,7 +99,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
         options.finetuning.device,
     )
     done = list(outcomes.values())
-    chosen = _choose_and_tell(done, inputs.task.main_metric, output_dir)
+    chosen = _choose_and_tell(done, inputs.task.metrics[0], output_dir)
     asked = chosen.options.replace(
         do_train=False,
         do_predict=options.do_predict,

@@ -13,7 +13,7 @@ import modeling
 from data.storage import files, manifests, outputs
 from data.storage.json_files import open_json_lines
 from data.vectors import vector_files, vector_index
-from data.vectors.text_lists import read_texts
+from data.vectors.text_rows import read_texts
 from modeling.checkpoints import tf1
 from training.config.vector_options import EncodingOptions
 from training.devices.strategy import is_tpu, policy_of

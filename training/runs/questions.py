@@ -11,14 +11,14 @@ from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
 from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadReport
-from data.squad.questions import Questions
+from data.squad.records import Recipe
 from data.squad.records import make_records as make_record_file
 from data.squad.window_options import (
     NUM_SPECIAL,
     WindowOptions,
     check_null_threshold,
 )
-from data.squad.windows import feature_specs
+from data.squad.windows import Questions, feature_specs
 from data.storage import files
 from modeling.checkpoints import tf1
 from modeling.embeddings import require_pairs
@@ -228,16 +228,16 @@ def _records(
     """Writes train.tf_record or eval.tf_record, unless it exists."""
     options, windows = opened.options, opened.options.windows
     path = os.path.join(opened.options.output_dir, _RECORDS[not is_training])
+    has_null = options.answers.version_2_with_negative
+    recipe = Recipe(
+        options.vocab_file,
+        options.do_lower_case,
+        ExampleOptions(is_training, has_null),
+        windows,
+        options.never_split,
+    )
     report = make_record_file(
-        data,
-        path,
-        vocab_file=options.vocab_file,
-        do_lower_case=options.do_lower_case,
-        never_split=options.never_split,
-        example_options=ExampleOptions(
-            is_training, options.answers.version_2_with_negative
-        ),
-        window_options=windows,
+        *(data, path, recipe),
         num_processes=options.num_processes,
         check=opened.teacher.check(opened.start) if is_training else None,
         questions=None if is_training else opened.scorer.questions,

@@ -52,11 +52,10 @@ class Opened(NamedTuple):
 
     def rows(self) -> Iterator[TextRow]:
         """Yields a row for each line of the input."""
-        return text_rows.read_rows(
-            self.options.input_file,
-            self.tokenizer,
-            max_seq_length=self.options.max_seq_length,
-        )
+        length = self.options.max_seq_length
+        lines = files.read_lines(self.options.input_file)
+        for index, line in enumerate(lines):
+            yield text_rows.make_row(line, self.tokenizer, length, index)
 
 
 def run(options: ExtractionOptions) -> None:

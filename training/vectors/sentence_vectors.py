@@ -12,7 +12,6 @@ import numpy as np
 
 from data.vectors import text_rows, vector_index
 from data.vectors.retrieval import unit
-from data.vectors.text_lists import TextList
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_index import Index
 from modeling import checkpoints
@@ -104,7 +103,7 @@ class SentenceVectors(TextVectors):
                 batch_size=batch_size,
                 prompt_name=self.form.usual(_DOCUMENT),
             )
-            index = Index(vectors, TextList(texts), is_unit=False)
+            index = Index(vectors, texts, is_unit=False)
         vectors = self.encode(
             questions,
             batch_size=batch_size,

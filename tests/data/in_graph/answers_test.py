@@ -128,9 +128,8 @@ def check_null(prediction, probability, difference):
 def predicted(goldens, examples, scores, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     return predict(
-        convert_examples(examples, tokenizer, LENGTHS, False),
+        list(convert_examples(examples, tokenizer, LENGTHS, False)),
         *scores,
-        window_options=LENGTHS,
         options=options,
     )
 

@@ -40,7 +40,7 @@ def test_a_question_is_read_with_its_answer(read):
     assert example.qas_id == "7" and example.question_text == "Where?"
     assert example.paragraph.title == "A title"
     assert example.paragraph.context == "  Ada\tlived \u202f near\nBonn."
-    assert example.doc_tokens == ["Ada", "lived", "near", "Bonn."]
+    assert example.paragraph.doc_tokens == ["Ada", "lived", "near", "Bonn."]
     assert example.paragraph.offsets == [2, 6, 14, 19]
     assert (example.start_position, example.end_position) == (2, 3)
     assert example.orig_answer_text == "near\nBonn"
@@ -61,9 +61,9 @@ def test_words_are_the_original_s(tmp_path_factory, context):
         article(paragraph(context, question("1"))),
     )
     (example,) = read_examples(data, PREDICT)
-    assert example.doc_tokens == reference.split_words(context)
+    assert example.paragraph.doc_tokens == reference.split_words(context)
     for word, offset in zip(
-        example.doc_tokens, example.paragraph.offsets, strict=True
+        example.paragraph.doc_tokens, example.paragraph.offsets, strict=True
     ):
         assert context[offset:].startswith(word)
 
@@ -179,7 +179,7 @@ def test_empty_paragraphs_and_questions_are_counted(read):
         ),
         report=report,
     )
-    assert [example.doc_tokens for example in examples] == [[], []]
+    assert [example.paragraph.doc_tokens for example in examples] == [[], []]
     assert report == SquadReport(num_empty_paragraphs=2, num_empty_questions=1)
 
 

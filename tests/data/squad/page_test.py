@@ -22,7 +22,7 @@ def prediction(context, text="", start=None, *, qas_id="q", answers=(), **more):
     )
     best = Answer(text, 0.75, 2.0, 1.0, start, end)
     other = Answer("other", 0.25, 1.0, 1.0)
-    return Prediction(example, text, [best, other], more.get("diff"), text)
+    return Prediction(example, text, [best, other], more.get("diff"))
 
 
 def write(tmp_path, *added, title="dev.json, step 7"):

@@ -10,7 +10,7 @@ from data.records import tfrecord
 from data.squad import records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
-from data.squad.records import make_records
+from data.squad.records import Recipe, make_records
 from data.squad.window_options import WindowOptions
 from tests.data.squad.support import article, paragraph, question, write
 
@@ -27,12 +27,13 @@ def make(goldens, path):
     """Makes records in a folder of the test."""
 
     def run(data, is_training=True, version_2=False, **options):
-        options = {"do_lower_case": True, "window_options": GOLDEN} | options
-        options = {"vocab_file": str(goldens / "vocab.txt")} | options
-        example_options = ExampleOptions(is_training, version_2)
-        return make_records(
-            data, str(path), example_options=example_options, **options
+        recipe = Recipe(
+            options.pop("vocab_file", str(goldens / "vocab.txt")),
+            options.pop("do_lower_case", True),
+            ExampleOptions(is_training, version_2),
+            options.pop("window_options", GOLDEN),
         )
+        return make_records(data, str(path), recipe, **options)
 
     return run
 

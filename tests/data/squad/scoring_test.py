@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.squad.examples import Paragraph, SquadExample
+from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import (
     QuestionScore,
     Scorer,
@@ -146,11 +148,28 @@ def test_kinds_of_questions_that_are_not_there_are_not_scored():
     }
 
 
+def best_thresholds(*questions):
+    """Of questions: score difference, best text and right answers."""
+    paragraph = Paragraph("", "", [], [])
+    return find_best_thresholds(
+        [
+            Prediction(
+                SquadExample("", "", paragraph, answers=answers),
+                text,
+                [Answer(text, 1.0, 0.0, 0.0)],
+                difference,
+            )
+            for difference, text, answers in questions
+        ]
+    )
+
+
 def test_best_thresholds_by_hand():
-    found = find_best_thresholds(
-        [-3.0, -1.0, 0.5, 2.0],
-        ["cat", "dog", "black dog", "owl"],
-        [["cat"], [], ["dog"], []],
+    found = best_thresholds(
+        (-3.0, "cat", ["cat"]),
+        (-1.0, "dog", []),
+        (0.5, "black dog", ["dog"]),
+        (2.0, "owl", []),
     )
     # Answered: none 2 of 4 right; the first 3; two 2; three 2 (F1 2 2/3).
     assert found == pytest.approx(
@@ -180,7 +199,7 @@ def test_the_best_score_is_had_at_the_threshold_and_nowhere_beaten(questions):
         return scorer.results()
 
     differences = [difference for difference, _, _ in questions]
-    found = find_best_thresholds(*zip(*questions, strict=True))
+    found = best_thresholds(*questions)
     for name in QuestionScore._fields:
         best = max(
             scores_at(threshold)[name]
@@ -196,7 +215,7 @@ def test_without_ties_the_best_scores_are_those_of_the_official_script(
     questions,
 ):
     """The script's loop: from no question answered to all."""
-    found = find_best_thresholds(*zip(*questions, strict=True))
+    found = best_thresholds(*questions)
     for i, name in enumerate(QuestionScore._fields):
         score = best = sum(not answers for _, _, answers in questions)
         best_threshold = None  # the script says 0 here
@@ -221,4 +240,4 @@ def test_no_question_has_no_threshold():
     with pytest.raises(
         ValueError, match="--find_null_threshold: there is no question with kn"
     ):
-        find_best_thresholds([], [], [])
+        best_thresholds()

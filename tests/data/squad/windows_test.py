@@ -97,6 +97,9 @@ def test_windows_to_predict_equal_the_original_s(goldens, tokenizer, version):
     assert made == features(goldens, name)
 
 
+NAMES = ("start_position", "end_position", "is_impossible")
+
+
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_windows_to_train_equal_the_original_s(goldens, tokenizer, version):
     name = f"train-v{version}"
@@ -106,9 +109,7 @@ def test_windows_to_train_equal_the_original_s(goldens, tokenizer, version):
     made = [
         {
             "unique_id": unique_id,
-            "start_position": window.start_position,
-            "end_position": window.end_position,
-            "is_impossible": window.is_impossible,
+            **dict(zip(NAMES, window.labels, strict=True)),
             "input_ids": row_of(window, tokenizer),
         }
         for unique_id, window in enumerate(
@@ -139,9 +140,8 @@ def test_a_window_without_the_answer_trains_on_position_0(tmp_path, tokenizer):
         (4, 5),
         (8, 2),
     ]
-    assert [
-        (window.start_position, window.end_position) for window in windows
-    ] == [(0, 0), (7, 7), (3, 3)]
+    labels = [window.labels for window in windows]
+    assert labels == [(0, 0, 0), (7, 7, 0), (3, 3, 0)]
     assert report == SquadReport(
         num_examples=1, num_windows=3, num_without_answer=1
     )
@@ -155,7 +155,7 @@ def answer_of(tmp_path, tokenizer, context, answer, first):
     )
     report = SquadReport()
     ((_, (window,)),) = convert(data, tokenizer, WindowOptions(), True, report)
-    start, end = window.start_position, window.end_position
+    start, end, _ = window.labels
     assert (start, end) == (0, 0) or window.doc_offset <= start <= end
     assert report.num_without_answer == (start == 0)
     if start == 0:
@@ -278,15 +278,12 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     if not found:
         return  # the words differ at odd white space, as in the original
     ((example, (window,)),) = found
-    first, last = (
-        place - window.doc_offset
-        for place in (window.start_position, window.end_position)
-    )
+    first, last = (place - window.doc_offset for place in window.labels[:2])
     text = "".join(window.paragraph.tokens(first, last + 1)).replace("##", "")
     wanted = "".join(tokenizer.tokenize(answer)).replace("##", "")
     assert wanted in text
     assert "".join(answer.split()) in "".join(
-        "".join(example.doc_tokens).split()
+        "".join(example.paragraph.doc_tokens).split()
     )
 
 

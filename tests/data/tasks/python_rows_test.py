@@ -94,21 +94,25 @@ class Missing:
     [
         (
             Frame(review=["a"], label=[1]),
-            r"train has no column 'text'; it has review, label\. Name the "
-            r"columns by text=",
+            r"train, row 0: column 'text' is None, expected a value; the "
+            r"columns are review, label\. Name them by text=",
         ),
-        ({}, "train has no column 'text'; it has none. Name"),
-        ([{"text": "a"}], "train, row 0 has no column 'label'; it has text"),
-        ([("a", 1), ("b",)], r"train, row 1 is \('b',\), expected a tuple"),
+        ({}, "train has no row"),
+        ([{"text": "a"}], "row 0: column 'label' is None, .* columns are text"),
+        ([("a", 1), ("b",)], "row 1: column 'label' is None, expected a v"),
+        ([("a", 1), ("b", 1, 2)], r"row 1 is \('b', 1, 2\), expected a tuple"),
         (["ab"], "train, row 0 is 'ab', expected a tuple or dict of text, la"),
-        ({"text": ["a", "b"], "label": [1]}, "differ in length: text 2, lab"),
+        (
+            {"text": ["a", "b"], "label": [1]},
+            r"text, label differ in length: \[2, 1\]",
+        ),
         ([], "train has no row; expected one at least"),
         ({"text": [], "label": []}, "train has no row"),
         ("train.tsv", "train is a str, expected a pandas DataFrame"),
         (7, "train is a int, expected a pandas DataFrame"),
         ([("a", float("nan"))], "row 0: column 'label' is nan, expected a v"),
         ([("a", 1), (None, 1)], "row 1: column 'text' is None, expected a v"),
-        (TWICE, "train has several columns 'text'; rename all but one"),
+        (TWICE, "train has a column twice: text, label, text; rename"),
         ([("a", Missing())], "column 'label' is <NA>"),
         ([("a", ["x", None])], r"column 'label' is \['x', None\]"),
         ([("a", np.array(["x", np.nan], object))], r"'label' is \['x', nan\]"),

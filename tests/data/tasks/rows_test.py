@@ -52,10 +52,15 @@ def test_a_very_long_cell_is_read(write, quotechar):
     [
         (
             "a\tb\nx\n",
-            "line 2: 1 columns, expected 2 as in the first line; is a tab",
+            "line 2: 1 columns, expected 2 as in the first line; is the line "
+            "empty, or a tab",
         ),
         ("a\tb\nx\ty\tz\n", "line 2: 3 columns, expected 2 as"),
-        ("a\tb\n\nx\ty\n", "line 2 is empty; expected"),
+        (
+            "a\tb\n\nx\ty\n",
+            "line 2: 0 columns, expected 2 as in the first line; is the "
+            "line empty",
+        ),
         (
             b"a\tb\nx\t\xe4\n",
             "line 2: byte 3 of the line is 0xe4, which is not",
@@ -101,7 +106,9 @@ def test_empty_lines_are_broken_rows(write, caplog, quotechar):
 
 
 def test_an_empty_line_is_no_header(write):
-    with pytest.raises(ValueError, match="line 1 is empty"):
+    with pytest.raises(
+        ValueError, match="line 1: 0 columns, expected 1.* empty"
+    ):
         cells(write("\na\tb\n1\t2\n"), skip_broken=True)
 
 
@@ -180,8 +187,11 @@ def test_json_lines(write):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: not JSON (Expecting property name"),
-        ("[1]", 'line 2: a list, expected an object such as {"text"'),
+        ("{", "line 2: no JSON object (Expecting property name"),
+        (
+            "[1]",
+            "line 2: no JSON object (a list); expected one on each line",
+        ),
     ],
 )
 def test_a_line_that_is_no_object_is_an_error(write, line, message):

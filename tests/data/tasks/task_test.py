@@ -193,7 +193,7 @@ def test_right_answers_in_the_form_of_each_kind():
         ),
         (
             lambda: register("CoLA", ReviewProcessor),
-            r"register\('CoLA'\): Cola of data.tasks.glue has this name; give",
+            r"register\('CoLA'\): data.tasks.glue.Cola has this name; give",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def test_labels_are_those_of_glue_s_files(tmp_path):
     ]
     assert list(cola.examples("test")) == [InputExample("test-0", "c")]
     # All else is the task's own.
-    assert cola.main_metric == "matthews"
+    assert cola.metrics[0] == "matthews"
     assert cola.submission("test", ["1"]).file_name == "CoLA.tsv"
     with pytest.raises(
         ValueError, match="--tfds=my_cola: there is no split 'v"
@@ -154,10 +154,10 @@ def test_answers_keep_their_numbers_where_rows_are_missing(tmp_path):
     [
         (
             None,
-            "--tfds=my_rte, test, line 1: there is no feature 'idx', only "
-            "label, sentence1, sentence2, but RTE.tsv gives each answer the "
-            "number of its example in GLUE's file; add the feature, or read "
-            "the data set with --task_name=tsv, which writes no such file.",
+            "--tfds=my_rte, test, line 1: 'idx' is None, expected the number "
+            "of the example in GLUE's file, from 0, another one for each, for "
+            "RTE.tsv. Add the feature, or read the data set with "
+            "--task_name=tsv, which writes no such file.",
         ),
         (
             [3, 3],

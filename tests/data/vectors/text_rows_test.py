@@ -93,8 +93,8 @@ def test_every_line_counts(tokenizer, tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes("\ufeffa\n\nb\u2028c\n\nd".encode())
     assert text_rows.count_lines(str(path)) == 5
-    rows = list(text_rows.read_rows(str(path), tokenizer, max_seq_length=8))
-    assert [row.index for row in rows] == [0, 1, 2, 3, 4]
+    lines = text_rows.read_texts(str(path))
+    rows = [text_rows.make_row(line, tokenizer, 8) for line in lines]
     assert [" ".join(row.tokens[1:-1]) for row in rows] == [
         *("a", "", "b c", "", "d")
     ]

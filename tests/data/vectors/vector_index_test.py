@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data.vectors import vector_index
-from data.vectors.text_lists import TextList, read_texts
+from data.vectors.text_rows import read_texts
 from data.vectors.vector_index import (
     Index,
     open_index,
@@ -19,7 +19,7 @@ MODEL = {"weights_sha256": "a", "pooling": "mean", "max_seq_length": 8}
 
 def nearest(questions, vectors, k, *, is_unit=True, left_out=()):
     texts = ["" if i in left_out else "a" for i in range(len(vectors))]
-    return Index(vectors, TextList(texts), is_unit).nearest(questions, k)
+    return Index(vectors, texts, is_unit).nearest(questions, k)
 
 
 def whole_product(questions, vectors, k):
@@ -77,11 +77,7 @@ def test_vectors_that_are_left_out_are_never_found():
 def test_every_line_is_a_text_an_empty_one_too(tmp_path, name, content, column):
     path = tmp_path / name
     path.write_text(content)
-    texts = list(read_texts(str(path), column))
-    assert texts == ["one, two", "", "three"]
-    found = TextList(texts)
-    assert [found[i] for i in range(3)] == texts
-    assert found.is_empty.tolist() == [False, True, False]
+    assert list(read_texts(str(path), column)) == ["one, two", "", "three"]
 
 
 def test_a_column_of_a_file_of_lines_is_refused(tmp_path):

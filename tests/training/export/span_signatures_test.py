@@ -113,10 +113,9 @@ def expected(answered, goldens):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     windows = serving.description.windows
     return predict(
-        convert_examples(examples, tokenizer, windows, False),
+        list(convert_examples(examples, tokenizer, windows, False)),
         logits["start_logits"].numpy(),
         logits["end_logits"].numpy(),
-        window_options=windows,
         options=serving.description.answers,
     )
 

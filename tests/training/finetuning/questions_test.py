@@ -10,8 +10,8 @@ import tensorflow as tf
 import modeling
 from data.records import input_pipeline
 from data.squad import windows
-from data.squad.questions import Questions
 from data.squad.window_options import AnswerOptions
+from data.squad.windows import Questions
 from data.storage import files
 from tests.data.squad import support
 from tests.support import rounding
