@@ -189,10 +189,8 @@ def init_from_checkpoint(
 def chosen_trial(output_dir: str) -> str:
     """Returns the folder of a run's model; for trials, the chosen one's."""
     path = os.path.join(output_dir, _TRIALS)
-    if not files.exists(path):
-        return output_dir
-    chosen = read_json(path, ("chosen",), "give the trials' flags again")
-    return os.path.join(output_dir, chosen["chosen"])
+    found = find_json(path, ("chosen",), "give the trials' flags again")
+    return os.path.join(output_dir, found["chosen"]) if found else output_dir
 
 
 def place_of(output_dir: str, weights: str) -> str:
@@ -225,11 +223,9 @@ def read_description(folder: str) -> dict[str, Any] | None:
 
 def records_made_from(folder: str) -> dict[str, Any]:
     """Returns what an output_dir's records were made from; {} = no records."""
-    for name in sorted(tf.io.gfile.listdir(folder)):
-        if name.endswith(f".tf_record{files.MANIFEST_SUFFIX}"):
-            made_from = read_json(os.path.join(folder, name)).get("made_from")
-            if made_from:
-                return made_from
+    for path in files.find_in(folder, f"*.tf_record{files.MANIFEST_SUFFIX}"):
+        if made_from := read_json(path).get("made_from"):
+            return made_from
     return {}
 
 

@@ -63,14 +63,8 @@ def serving_of(
     if use_calibration and described.kind in CALIBRATED:
         weights = loaded.report.source
         found = calibrating.find(loaded.folder, weights, loaded.model)
-    serving = class_of(described.kind)
+    (serving,) = (cls for cls in _SERVINGS if described.kind in cls.kinds)
     return serving(loaded.model, described, loaded.tokenizer.vocab, found)
-
-
-def class_of(kind: str) -> type[Serving]:
-    """Returns the class of signatures of a kind of model."""
-    (found,) = (cls for cls in _SERVINGS if kind in cls.kinds)
-    return found
 
 
 def explain(
@@ -139,17 +133,10 @@ def describe(loaded: LoadedModel) -> description.Description:
     if loaded.kind == "vectors":
         return description.VectorDescription(**known, data={})
     if loaded.kind in KINDS:
-        return description.TaskDescription(
-            **known, labels=_labels_of(loaded), is_pair=False
-        )
+        labels = loaded.labels or map(str, range(loaded.model.num_labels))
+        known["labels"] = () if loaded.kind == "regression" else labels
+        return description.TaskDescription(**known, is_pair=False)
     windows = dataclasses.asdict(WindowOptions())
     windows["max_seq_length"] = min(windows["max_seq_length"], most)
     answers = dataclasses.asdict(AnswerOptions())
     return description.SpanDescription(**known | windows | answers)
-
-
-def _labels_of(loaded: LoadedModel) -> tuple[str, ...]:
-    """Returns the names of the labels, or else their numbers."""
-    if loaded.kind == "regression":
-        return ()
-    return tuple(loaded.labels or map(str, range(loaded.model.num_labels)))

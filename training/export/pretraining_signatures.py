@@ -20,7 +20,6 @@ from training.export.functions import Tensors
 from training.export.serving import Serving, Signatures
 from training.loop.checkpointing import CheckpointManager
 from training.start import description, setup
-from training.start.description import PretrainingDescription, place_of_weights
 from training.start.tokenizer import check_vocabulary
 
 _MASK = "[MASK]"
@@ -74,11 +73,11 @@ def describe(
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
     weights = init_checkpoint if step is None else manager.prefix(step)
-    described = PretrainingDescription(
+    described = description.PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
         model={},
-        weights=place_of_weights(weights, output_dir),
+        weights=description.place_of_weights(weights, output_dir),
         **said,
     )
     whole = described.never_split

@@ -44,7 +44,7 @@ class Serving(abc.ABC):
     | serve_ids | `input_ids` alone; 0 is padding, [SEP] ends a segment |
     | serve_examples | `examples` string [B], records as the programs write |
 
-    `loaded_model.class_of` finds a subclass by its `kinds`.
+    `loaded_model.serving_of` chooses a subclass by its `kinds`.
 
     Args:
       model: the model with its weights.
@@ -227,13 +227,10 @@ class Serving(abc.ABC):
 
         return serve_pair, {"text_a": [self.text], "text_b": [self.text]}
 
-    def _pack(
-        self, text_a: tf.Tensor, text_b: tf.Tensor | None = None
-    ) -> Tensors:
+    def _pack(self, *texts: tf.Tensor) -> Tensors:
         """Tokenizes texts or pairs, and makes rows of them."""
         return packing.pack(
-            self._tokenizer.tokenize(text_a),
-            None if text_b is None else self._tokenizer.tokenize(text_b),
+            *map(self._tokenizer.tokenize, texts),
             cut=getattr(self.description, "cut", "longest"),
             max_seq_length=self.description.max_seq_length,
             **self._special,

@@ -223,14 +223,9 @@ class Extractor(Inference):
         if options.attention:
             real = slice(len(row.tokens))
             attention = results["attention"][i, :, :, real, real].copy()
-        return LineVectors(
-            index=row.index,
-            names=names,
-            # A view would keep the whole batch in memory.
-            vectors=results["vectors"][i, : len(names)].copy(),
-            tokens=row.tokens,
-            attention=attention,
-        )
+        # A view would keep the whole batch in memory.
+        vectors = results["vectors"][i, : len(names)].copy()
+        return LineVectors(row.index, names, vectors, row.tokens, attention)
 
 
 def _encode(model: BertModel, batch) -> BertOutput:
