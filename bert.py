@@ -104,8 +104,7 @@ class Model(VectorMethods):
         """Loads a folder that is no export."""
         import modeling
         from training.start import description
-        from training.vectors.sentence_vectors import SentenceVectors
-        from training.vectors.texts import TextVectors
+        from training.vectors.texts import SentenceVectors, TextVectors
 
         self.loaded = modeling.load(self.folder, **options)
         description.warn_if_unfinished(self.folder, self.loaded.description)

@@ -9,9 +9,9 @@ from data.text.tokenization import FullTokenizer
 from data.text.tokenizer_files import read_settings
 from modeling import checkpoints, objectives
 from modeling.bert import BertModel
-from modeling.checkpoints import LoadReport, huggingface, sentence_folder
+from modeling.checkpoints import LoadReport, huggingface
 from modeling.checkpoints.model_folder import ModelFolder, find
-from modeling.checkpoints.vector_form import VectorForm
+from modeling.checkpoints.vector_form import VectorForm, read_max_seq_length
 from modeling.config import BertConfig
 
 ENCODER, PRETRAINING, SPAN = "encoder", "pretraining", "span"
@@ -136,7 +136,7 @@ def load(
 def _max_seq_length(found: ModelFolder, form: VectorForm | None) -> int | None:
     """Returns the most wordpieces of a row, if a file says it."""
     length = (found.description or {}).get("max_seq_length")
-    length = length or sentence_folder.read_max_seq_length(found.path)
+    length = length or read_max_seq_length(found.path)
     return length or (form and form.max_seq_length)
 
 

@@ -22,6 +22,7 @@ from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
+from data.text.vocabulary import load_vocab
 from modeling import BertConfig, SpanModel, TaskModel
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.loading import LoadedModel
@@ -31,8 +32,9 @@ from training.config.run_options import (
     ServingOptions,
     TrainOptions,
 )
-from training.export import interface, saved_model
+from training.export import saved_model
 from training.export.predictor import Predictor
+from training.export.serving import choose
 from training.export.task_signatures import TaskServing
 from training.finetuning.finetuner import Finetuning, FinetuningOptions
 from training.loop.steps import with_fusion
@@ -40,7 +42,7 @@ from training.loop.trainer import Trainer
 from training.start.description import TaskDescription
 from training.start.source import Source
 from training.start.start import Start
-from training.vectors.sentence_vectors import SentenceVectors
+from training.vectors.texts import SentenceVectors
 
 _LABELS = ("0", "1")
 
@@ -220,10 +222,10 @@ def latency(case):
             labels=_LABELS,
             is_pair=False,
         ),
-        case["vocab"],
+        load_vocab(case["vocab"]),
     )
     export_dir = f"{case['folder']}/export"
-    exported = interface.choose(serving, ServingOptions())
+    exported = choose(serving, ServingOptions())
     saved_model.write(serving, exported, "", f"{export_dir}/1")
     predictor = Predictor.load(export_dir)
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))

@@ -5,11 +5,10 @@ huggingface_names  the table of Hugging Face's names of weights and ours
 huggingface        Hugging Face's format
 assign             a checkpoint's arrays into a model's variables
 model_folder       the files of a model in a folder, and its weights
-sentence_folder    folders of sentence-transformers
-vector_form        how a text becomes one vector, and the file that says it
+vector_form        how a text becomes one vector, and the files that say it
 """
 
-from modeling.checkpoints.assign import (
+from modeling.checkpoints.assign import (  # noqa: F401
     LoadReport,
     Weights,
     assign,
@@ -17,26 +16,12 @@ from modeling.checkpoints.assign import (
     require_fit,
     variables_by_name,
 )
-from modeling.checkpoints.model_folder import (
+from modeling.checkpoints.model_folder import (  # noqa: F401
     init_from_checkpoint,
     open_checkpoint,
 )
-from modeling.checkpoints.tf1 import (
+from modeling.checkpoints.tf1 import (  # noqa: F401
     Checkpoint,
     require_readable,
     write,
 )
-
-__all__ = [
-    "Checkpoint",
-    "LoadReport",
-    "Weights",
-    "assign",
-    "init_from_checkpoint",
-    "is_of_encoder",
-    "open_checkpoint",
-    "require_readable",
-    "require_fit",
-    "variables_by_name",
-    "write",
-]

@@ -12,7 +12,11 @@ from absl import logging
 from modeling.checkpoints.tf1 import is_weight
 
 # Scopes of encoders -> the kind of model.
-_ENCODERS = {"bert/": "a BERT", "electra/": "an ELECTRA"}
+_ENCODERS = {
+    "bert": "a BERT",
+    "electra": "an ELECTRA",
+    "generator": "an ELECTRA",
+}
 
 
 class Weights(Protocol):
@@ -32,7 +36,7 @@ class Weights(Protocol):
 
 def is_of_encoder(name: str) -> bool:
     """Whether a variable is the encoder's, not a head's or a generator's."""
-    return name.startswith(tuple(_ENCODERS))
+    return name.startswith(("bert/", "electra/"))
 
 
 def variables_by_name(
@@ -61,14 +65,15 @@ class LoadReport:
       missing: names of the model that the checkpoint lacks; they keep their
         initial values.
       unused: weights of the checkpoint that the model lacks.
-      misshapen: one line for each variable whose shapes differ.
+      misshapen: names of variables whose shapes differ, each with a line that
+        says them.
     """
 
     source: str
     loaded: tuple[str, ...]
     missing: tuple[str, ...]
     unused: tuple[str, ...]
-    misshapen: tuple[str, ...]
+    misshapen: Mapping[str, str]
 
     def __str__(self):
         lines = [
@@ -76,20 +81,19 @@ class LoadReport:
             f"{len(self.missing)} missing, {len(self.unused)} unused, "
             f"{len(self.misshapen)} misshapen."
         ]
-        for kind in ("missing", "unused", "misshapen"):
-            lines += [f"  {kind}: {name}" for name in getattr(self, kind)]
+        lines += [f"  missing: {name}" for name in self.missing]
+        lines += [f"  unused: {name}" for name in self.unused]
+        lines += [f"  misshapen: {line}" for line in self.misshapen.values()]
         return "\n".join(lines)
 
     def log(self) -> None:
         """Logs the report, as a warning if variables keep random values."""
-        logging.log(
-            logging.WARNING if self.missing else logging.INFO, "%s", self
-        )
+        level = logging.WARNING if self.missing else logging.INFO
+        logging.log(level, "%s", self)
 
 
 def compare(
-    checkpoint: Weights,
-    variables: Mapping[str, tf.Variable],
+    checkpoint: Weights, variables: Mapping[str, tf.Variable]
 ) -> LoadReport:
     """Reports which variables a checkpoint has, without loading them."""
     shapes = checkpoint.shapes
@@ -108,7 +112,7 @@ def compare(
         unused=tuple(
             n for n in sorted(shapes) if is_weight(n) and n not in variables
         ),
-        misshapen=tuple(misshapen.values()),
+        misshapen=misshapen,
     )
 
 
@@ -160,13 +164,10 @@ def require_fit(
     # Differs from the original: a missing encoder is an error, because the
     # original loads the intersection of names without a message, and so a wrong
     # file trains from random weights.
-    misshapen = [
-        line
-        for line in report.misshapen
-        if not line.startswith(tuple(f"{name}: " for name in heads))
-    ]
-    if misshapen or no_encoder:
-        wrong = [*misshapen, *(f"{n}: missing" for n in no_encoder)]
+    lines = report.misshapen
+    wrong = [lines[name] for name in lines if name not in heads]
+    wrong += [f"{name}: missing" for name in no_encoder]
+    if wrong:
         more = f"\n  ... and {len(wrong) - 8} more" if len(wrong) > 8 else ""
         raise ValueError(
             f"{checkpoint.prefix} does not fit the configuration:\n  "
@@ -179,42 +180,27 @@ def require_fit(
 
 
 def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
-    """Raises ValueError for an ELECTRA checkpoint in a BERT, or vice versa."""
-
-    def scopes_of(names):
-        return {s for s in _ENCODERS if any(n.startswith(s) for n in names)}
-
-    wanted, found = scopes_of(names), scopes_of(checkpoint.shapes)
-    if wanted & found == {"electra/"}:
-        _require_discriminator(checkpoint)
-    if not wanted or not found or wanted & found:
+    """Refuses an ELECTRA in a BERT, the reverse, and a generator alone."""
+    wanted, found = (
+        _ENCODERS.keys() & {name.partition("/encoder/")[0] for name in some}
+        for some in (names, checkpoint.shapes)
+    )
+    if not wanted or not found or wanted & found - {"generator"}:
         return
-    is_electra = "electra/" in found
+    if "bert" not in wanted | found:
+        raise ValueError(
+            f"{checkpoint.prefix} holds only the generator of an ELECTRA "
+            "(generator/encoder/...); the programs use the discriminator "
+            "(electra/encoder/...). Give the checkpoint with both, or Hugging "
+            "Face's folder of the discriminator, such as "
+            "electra-small-discriminator."
+        )
+    is_electra = "false" if "bert" in wanted else "true"
     raise ValueError(
         f"{checkpoint.prefix} is {_ENCODERS[found.pop()]}, but the "
         f"configuration is that of {_ENCODERS[wanted.pop()]} (its "
-        f'"electra" is {str(not is_electra).lower()}). Give the configuration '
-        "of this checkpoint"
-        + (
-            ", for the released ELECTRA models configs/electra_small.json, "
-            "electra_base.json or electra_large.json"
-            if is_electra
-            else ""
-        )
-        + " (--bert_config_file), or another --init_checkpoint."
+        f'"electra" is {is_electra}). Give the configuration of this '
+        "checkpoint (of a released ELECTRA configs/electra_small.json, "
+        "electra_base.json or electra_large.json) by --bert_config_file, or "
+        "another --init_checkpoint."
     )
-
-
-def _require_discriminator(
-    checkpoint: Weights,
-) -> None:
-    """Raises ValueError for an ELECTRA that is the generator alone."""
-    scopes = {name.partition("/encoder/")[0] for name in checkpoint.shapes}
-    if "generator" in scopes and "electra" not in scopes:
-        raise ValueError(
-            f"{checkpoint.prefix} holds only the generator of an ELECTRA "
-            "(generator/encoder/...); the programs use "
-            "the discriminator (electra/encoder/...). Give the checkpoint "
-            "with both, or Hugging Face's folder of the discriminator, such "
-            "as electra-small-discriminator."
-        )

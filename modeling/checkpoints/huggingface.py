@@ -1,6 +1,5 @@
 """Hugging Face's format of weights."""
 
-import json
 import os
 import re
 import tempfile
@@ -13,7 +12,9 @@ import safetensors.numpy
 import tensorflow as tf
 
 from data.storage import files
+from data.storage.json_files import find_json, read_json
 from modeling.checkpoints.huggingface_names import (
+    is_transposed,
     of_generator,
     our_name,
     their_name,
@@ -22,7 +23,7 @@ from modeling.checkpoints.huggingface_names import (
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
-PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+_PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _TYPES = ("F32", "F16", "BF16")
 _OF_TEXTS = "BertForSequenceClassification"
 # Kind of `TaskModel` -> transformers' class of it, problem_type.
@@ -38,28 +39,28 @@ TASKS = {
 ELECTRA_TASKS = {"tagging": ("ElectraForTokenClassification", None)}
 _LARGER_HEADS = ("classifier.out_proj.", "sequence_summary.")
 
-# Second names of tensors: the output matrix of the masked LM is the word
-# embedding table, its bias is `predictions.bias`.
+# Second names of the word embedding table, the output matrix of a masked LM.
 _DECODERS = {
     "cls.predictions.decoder.weight": "bert/embeddings/word_embeddings",
     "generator_lm_head.weight": "electra/embeddings/word_embeddings",
 }
-_DECODER_BIAS = "cls.predictions.decoder.bias"
 # Constants in files of old versions.
 _BUFFERS = re.compile(
     r"((bert|electra)\.)?embeddings\.(position_ids|token_type_ids)"
+)
+_REMEDY = (
+    "download it again (a file of some hundred bytes is only a pointer: `git "
+    "lfs pull` gets what it stands for)"
 )
 
 
 def is_folder(path: str) -> bool:
     """Whether a path is a folder with a model of Hugging Face."""
-    return any(
-        tf.io.gfile.exists(os.path.join(path, name))
-        for name in (WEIGHTS, INDEX)
-    ) or (
-        tf.io.gfile.exists(os.path.join(path, CONFIG))
-        and any(tf.io.gfile.exists(os.path.join(path, n)) for n in PICKLED)
-    )
+
+    def has(*names):
+        return any(files.exists(os.path.join(path, name)) for name in names)
+
+    return has(WEIGHTS, INDEX) or (has(CONFIG) and has(*_PICKLED))
 
 
 def kind_of(config: Mapping[str, Any]) -> str | None:
@@ -108,36 +109,36 @@ class HuggingFaceCheckpoint:
     def __init__(self, path: str):
         self.prefix = path
         self._files = {self._open(name): name for name in self._file_names()}
-        # Our name -> (file, their name, is_transposed).
+        # Our name -> (file, their name).
         self._places = {}
         self.shapes = {}
         tensors = [(file, name) for file in self._files for name in file.keys()]
         names = [name for _, name in tensors]
-        scope = self._scope(names)
-        is_generator = _is_generator(names)
+        heads = {name.partition(".")[0] for name in names}
+        scope = self._scope(heads)
+        is_generator = (  # an encoder with a masked LM
+            "generator_predictions" in heads
+            and "discriminator_predictions" not in heads
+        )
         has_larger_head = bool(larger_head(names))
         for file, theirs in tensors:
-            found = our_name(theirs, scope)
+            ours = our_name(theirs, scope) or theirs
             # The classifier of a larger head reads other vectors.
-            if not found or has_larger_head and theirs.startswith("classifier"):
-                found = theirs, False
-            ours, is_transposed = found
+            if has_larger_head and theirs.startswith("classifier"):
+                ours = theirs
             self._add(
-                file,
-                theirs,
-                of_generator(ours) if is_generator else ours,
-                is_transposed,
+                file, theirs, of_generator(ours) if is_generator else ours
             )
-        self._take_second_names()
+        self._drop_second_tables()
 
     def read(self, name: str) -> np.ndarray:
         """Returns a variable's value, float32."""
-        file, theirs, is_transposed = self._places[name]
+        file, theirs = self._places[name]
         try:
             value = file.get_tensor(theirs).astype(np.float32)
         except safetensors.SafetensorError as error:
             raise self._damaged(self._files[file], error) from None
-        return np.ascontiguousarray(value.T) if is_transposed else value
+        return np.ascontiguousarray(value.T) if is_transposed(name) else value
 
     def _file_names(self) -> list[str]:
         """Returns the names of the files with the tensors."""
@@ -152,12 +153,8 @@ class HuggingFaceCheckpoint:
                 "where PyTorch is: AutoModel.from_pretrained(DIR)"
                 ".save_pretrained(NEW_DIR)."
             )
-        try:
-            with tf.io.gfile.GFile(index, "r") as file:
-                names = json.loads(file.read())["weight_map"]
-            return sorted(set(names.values()))
-        except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise self._damaged(INDEX, error) from None
+        names = read_json(index, ("weight_map",), _REMEDY)["weight_map"]
+        return sorted(set(names.values()))
 
     def _open(self, name: str):
         """Opens one file; tensors are read on demand."""
@@ -178,21 +175,14 @@ class HuggingFaceCheckpoint:
         except safetensors.SafetensorError as error:
             raise self._damaged(name, error) from None
 
-    def _scope(self, names: Collection[str]) -> str:
+    def _scope(self, heads: Collection[str]) -> str:
         """Returns `electra` or `bert`, the scope of names without one."""
-        if any(
-            n.startswith(("electra.", "embeddings_project.")) for n in names
-        ):
+        if "electra" in heads or "embeddings_project" in heads:
             return "electra"
-        try:
-            with tf.io.gfile.GFile(os.path.join(self.prefix, CONFIG)) as file:
-                model_type = json.loads(file.read()).get("model_type")
-        # The configuration is another one then, and is checked on its own.
-        except (tf.errors.OpError, ValueError, AttributeError):
-            return "bert"
-        return "electra" if model_type == "electra" else "bert"
+        config = find_json(os.path.join(self.prefix, CONFIG))
+        return "electra" if config.get("model_type") == "electra" else "bert"
 
-    def _add(self, file, theirs: str, ours: str, is_transposed: bool) -> None:
+    def _add(self, file, theirs: str, ours: str) -> None:
         """Adds a tensor under our name, with its shape."""
         if _BUFFERS.fullmatch(theirs):
             return
@@ -204,17 +194,11 @@ class HuggingFaceCheckpoint:
                 "was before it was quantized."
             )
         shape = tuple(tensor.get_shape())
-        self.shapes[ours] = shape[::-1] if is_transposed else shape
-        self._places[ours] = file, theirs, is_transposed
+        self.shapes[ours] = shape[::-1] if is_transposed(ours) else shape
+        self._places[ours] = file, theirs
 
-    def _take_second_names(self) -> None:
-        """Drops the decoder's tensors, which are second names of others."""
-        bias = "cls/predictions/output_bias"
-        if _DECODER_BIAS in self.shapes:
-            shape = self.shapes.pop(_DECODER_BIAS)
-            place = self._places.pop(_DECODER_BIAS)
-            self.shapes.setdefault(bias, shape)
-            self._places.setdefault(bias, place)
+    def _drop_second_tables(self) -> None:
+        """Drops the decoder's matrix, a second name of the embedding table."""
         for decoder, table in _DECODERS.items():
             if decoder not in self.shapes or table not in self.shapes:
                 continue
@@ -230,8 +214,7 @@ class HuggingFaceCheckpoint:
     def _damaged(self, name: str, error: Exception) -> ValueError:
         return ValueError(
             f"{os.path.join(self.prefix, name)}: this file is damaged or "
-            f"incomplete ({error}); download it again (a file of some hundred "
-            "bytes is only a pointer: `git lfs pull` gets what it stands for)."
+            f"incomplete ({error}); {_REMEDY}."
         )
 
 
@@ -244,23 +227,22 @@ def to_tensors(
     a BertModel or an ElectraModel. Raises ValueError for a variable without a
     counterpart.
     """
-    strange = [name for name in variables if their_name(name) is None]
-    if strange:
-        raise ValueError(
-            f"{', '.join(strange[:3])}{' ...' if len(strange) > 3 else ''}: "
-            "Hugging Face's BERT classes have no such weights; only the "
-            "encoder and the heads of pretraining, of classification (of "
-            "texts, words, choices) and of questions can be converted."
-        )
     tensors = {}
     for ours, value in variables.items():
-        theirs, is_transposed = their_name(ours)
+        theirs = their_name(ours)
+        if theirs is None:
+            raise ValueError(
+                f"{ours}: Hugging Face's BERT classes have no such weights; "
+                "only the encoder and the heads of pretraining, of "
+                "classification (of texts, words, choices) and of questions "
+                "can be converted."
+            )
         if is_encoder_alone:
             theirs = theirs.removeprefix("bert.").removeprefix("electra.")
         # safetensors writes the bytes in memory; a view's bytes would be the
         # untransposed matrix.
         tensors[theirs] = np.ascontiguousarray(
-            value.T if is_transposed else value, np.float32
+            value.T if is_transposed(ours) else value, np.float32
         )
     return tensors
 
@@ -272,12 +254,3 @@ def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     content = safetensors.numpy.save(dict(tensors), metadata={"format": "pt"})
     with files.open_whole(path) as file:
         file.write(content)
-
-
-def _is_generator(names: Collection[str]) -> bool:
-    """Whether an ELECTRA is the generator: an encoder with a masked LM."""
-    heads = {name.partition(".")[0] for name in names}
-    return (
-        "generator_predictions" in heads
-        and "discriminator_predictions" not in heads
-    )

@@ -5,36 +5,7 @@ this project is [in, out]. `output_weights` have the same layout on both sides.
 """
 
 import re
-from typing import NamedTuple
 
-
-class _Name(NamedTuple):
-    """A row of the table; `#` is the number of a block."""
-
-    theirs: str
-    ours: str
-    is_transposed: bool = False
-
-
-def _layer(ours: str, theirs: str = "") -> tuple[_Name, _Name]:
-    """The rows of a LayerNorm or a dense layer, usually of the same name."""
-    theirs = theirs or ours.replace("layer_#", "layer.#").replace("/", ".")
-    is_dense = not ours.endswith("LayerNorm")
-    weight, bias = ("kernel", "bias") if is_dense else ("gamma", "beta")
-    return (
-        _Name(f"{theirs}.weight", f"{ours}/{weight}", is_transposed=is_dense),
-        _Name(f"{theirs}.bias", f"{ours}/{bias}"),
-    )
-
-
-def _output(theirs: str, ours: str) -> tuple[_Name, _Name]:
-    return (
-        _Name(f"{theirs}.weight", f"{ours}output_weights"),
-        _Name(f"{theirs}.bias", f"{ours}output_bias"),
-    )
-
-
-_SCOPES = ("bert", "electra")
 _ENCODER = (
     "embeddings/LayerNorm",
     *(f"encoder/layer_#/attention/self/{x}" for x in ("query", "key", "value")),
@@ -44,70 +15,88 @@ _ENCODER = (
     "encoder/layer_#/output/dense",
     "encoder/layer_#/output/LayerNorm",
 )
+# Layer normalizations and dense layers.
 _LAYERS = (
-    *(f"{scope}/{name}" for scope in _SCOPES for name in _ENCODER),
+    *(f"{scope}/{name}" for scope in ("bert", "electra") for name in _ENCODER),
     "bert/pooler/dense",
     "electra/embeddings_project",
     # Pretraining.
     "cls/predictions/transform/dense",
     "cls/predictions/transform/LayerNorm",
     "discriminator_predictions/dense",
+    "discriminator_predictions/dense_1",
     "generator_predictions/dense",
     "generator_predictions/LayerNorm",
 )
-_TABLE = (
-    *(
-        _Name(f"{scope}.embeddings.{x}.weight", f"{scope}/embeddings/{x}")
-        for scope in _SCOPES
-        for x in (
-            *("word_embeddings", "token_type_embeddings"),
-            "position_embeddings",
-        )
-    ),
-    *(row for name in _LAYERS for row in _layer(name)),
-    *_layer(
-        "discriminator_predictions/dense_1",
-        "discriminator_predictions.dense_prediction",
-    ),
-    _Name("cls.predictions.bias", "cls/predictions/output_bias"),
-    _Name("generator_lm_head.bias", "generator_predictions/output_bias"),
-    *_output("cls.seq_relationship", "cls/seq_relationship/"),
+_BIAS = "cls.predictions.bias"
+_OUTPUTS = {
+    "cls.seq_relationship": "cls/seq_relationship/",
     # Sequence and token classification, multiple choice.
-    *_output("classifier", ""),
+    "classifier": "",
     # Question answering.
-    *_output("qa_outputs", "cls/squad/"),
-)
-_BY_THEIRS = {row.theirs: row for row in _TABLE}
-_BY_OURS = {row.ours: row for row in _TABLE}
+    "qa_outputs": "cls/squad/",
+}
+
+
+def _table() -> dict[str, str]:
+    """Their name -> ours; `#` is the number of a block."""
+    table = {
+        _BIAS: "cls/predictions/output_bias",
+        "generator_lm_head.bias": "generator_predictions/output_bias",
+    }
+    for scope in ("bert", "electra"):
+        for kind in ("word", "token_type", "position"):
+            name = f"embeddings/{kind}_embeddings"
+            theirs = name.replace("/", ".")
+            table[f"{scope}.{theirs}.weight"] = f"{scope}/{name}"
+    for ours in _LAYERS:
+        theirs = ours.replace("layer_#", "layer.#").replace("/", ".")
+        theirs = theirs.replace("dense_1", "dense_prediction")
+        is_dense = not ours.endswith("LayerNorm")
+        weight, bias = ("kernel", "bias") if is_dense else ("gamma", "beta")
+        table[f"{theirs}.weight"] = f"{ours}/{weight}"
+        table[f"{theirs}.bias"] = f"{ours}/{bias}"
+    for theirs, ours in _OUTPUTS.items():
+        table[f"{theirs}.weight"] = f"{ours}output_weights"
+        table[f"{theirs}.bias"] = f"{ours}output_bias"
+    return table
+
+
+_BY_THEIRS = _table()
+_BY_OURS = {ours: theirs for theirs, ours in _BY_THEIRS.items()}
 # The number of a block in a name of either side.
 _BLOCK = re.compile(r"(?<=encoder[./]layer[._])\d+")
 
 
-def our_name(theirs: str, scope: str = "bert") -> tuple[str, bool] | None:
+def our_name(theirs: str, scope: str = "bert") -> str | None:
     """Translates a tensor's name; None = we have no such variable.
 
     The prefix `bert.` or `electra.` (`scope`) may be missing, as in the file of
-    an encoder; `LayerNorm.gamma` and `.beta` are old names. Returns the
-    variable's name and whether its matrix must be transposed.
+    an encoder; `LayerNorm.gamma` and `.beta` are old names, and
+    `cls.predictions.decoder.bias` is a second one.
     """
     if re.match(r"(embeddings(_project)?|encoder|pooler)\.", theirs):
         theirs = f"{scope}.{theirs}"
     theirs = re.sub(r"(?<=LayerNorm)\.gamma$", ".weight", theirs)
     theirs = re.sub(r"(?<=LayerNorm)\.beta$", ".bias", theirs)
-    row = _BY_THEIRS.get(_BLOCK.sub("#", theirs))
-    return row and (_numbered(row.ours, theirs), row.is_transposed)
+    theirs = theirs.replace("cls.predictions.decoder.bias", _BIAS)
+    return _numbered(_BY_THEIRS.get(_BLOCK.sub("#", theirs)), theirs)
 
 
-def their_name(ours: str) -> tuple[str, bool] | None:
+def their_name(ours: str) -> str | None:
     """Translates the name of a variable; the reverse of `our_name`."""
-    row = _BY_OURS.get(_BLOCK.sub("#", ours))
-    return row and (_numbered(row.theirs, ours), row.is_transposed)
+    return _numbered(_BY_OURS.get(_BLOCK.sub("#", ours)), ours)
 
 
-def _numbered(of_row: str, name: str) -> str:
-    """Puts the number of the block in a name into the name of its row."""
+def is_transposed(ours: str) -> bool:
+    """Whether a variable is the transposed matrix of theirs."""
+    return ours.endswith("/kernel")
+
+
+def _numbered(of_table: str | None, name: str) -> str | None:
+    """Puts the number of the block in a name into the name of the table."""
     block = _BLOCK.search(name)
-    return of_row.replace("#", block[0]) if block else of_row
+    return of_table and (of_table.replace("#", block[0]) if block else of_table)
 
 
 def of_generator(name: str) -> str:

@@ -11,12 +11,7 @@ import tensorflow as tf
 from data.storage import files
 from data.storage.json_files import find_json, read_json
 from modeling.checkpoints import huggingface, tf1
-from modeling.checkpoints.assign import (
-    LoadReport,
-    Weights,
-    assign,
-    require_fit,
-)
+from modeling.checkpoints.assign import LoadReport, Weights, assign, require_fit
 from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.config import BertConfig, label_names
 
@@ -39,7 +34,12 @@ HEAD = "head.json"
 BEST = "best"
 _TRIALS = "trials.json"
 _PRETRAINING = "pretraining"
-_MOST_NAMES = 12
+# The files of a model, as errors name them.
+_EXPECTED = (
+    f"{CONFIG}, {VOCABULARIES[0]} and a checkpoint such as "
+    f"bert_model.ckpt.index, or {huggingface.CONFIG}, {VOCABULARIES[0]} and "
+    f"{huggingface.WEIGHTS}"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,18 +117,17 @@ def _find(path: str) -> ModelFolder:
             raise _no_folder(path)
         return _original(beside(prefix), prefix)
     folder = chosen_trial(path)
-    names = [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
+    names = sorted(name.rstrip("/") for name in tf.io.gfile.listdir(folder))
     prefixes = [n.removesuffix(".index") for n in names if n.endswith(".index")]
-    is_huggingface = huggingface.is_folder(folder)
-    if is_huggingface and prefixes:
+    if huggingface.is_folder(folder):
+        if not prefixes:
+            return _theirs(folder)
         raise ValueError(
             f"{folder} holds two models, {prefixes[0]} of the original's "
-            f"format and {_weights_among(names)} of Hugging Face's; put each "
-            "into a folder of its own, or give the first by its prefix: "
+            "format and one of Hugging Face's; put each into a folder of its "
+            "own, or give the first by its prefix: "
             f"{os.path.join(folder, prefixes[0])}"
         )
-    if is_huggingface:
-        return _theirs(folder)
     described = _described(folder, prefixes)
     if described:
         return _original(folder, described)
@@ -136,11 +135,12 @@ def _find(path: str) -> ModelFolder:
         raise _no_model(folder, names)
     latest = tf1.latest_name(folder)
     if latest not in prefixes:
-        latest = sorted(prefixes)[0]
+        latest = prefixes[0]
         if len(prefixes) > 1:
             raise ValueError(
-                f"{folder} holds {len(prefixes)} models, {_some(prefixes)}, "
-                "and no `checkpoint` file that names one of them; give one by "
+                f"{folder} holds {len(prefixes)} models, "
+                f"{', '.join(prefixes):.300}, and no `checkpoint` file that "
+                "names one of them; give one by "
                 f"its prefix: {os.path.join(folder, latest)}"
             )
     return _original(folder, os.path.join(folder, latest))
@@ -189,10 +189,8 @@ def init_from_checkpoint(
 def chosen_trial(output_dir: str) -> str:
     """Returns the folder of a run's model; for trials, the chosen one's."""
     path = os.path.join(output_dir, _TRIALS)
-    if not files.exists(path):
-        return output_dir
-    chosen = read_json(path, ("chosen",), "give the trials' flags again")
-    return os.path.join(output_dir, chosen["chosen"])
+    found = find_json(path, ("chosen",), "give the trials' flags again")
+    return os.path.join(output_dir, found["chosen"]) if found else output_dir
 
 
 def place_of(output_dir: str, weights: str) -> str:
@@ -225,11 +223,9 @@ def read_description(folder: str) -> dict[str, Any] | None:
 
 def records_made_from(folder: str) -> dict[str, Any]:
     """Returns what an output_dir's records were made from; {} = no records."""
-    for name in sorted(tf.io.gfile.listdir(folder)):
-        if name.endswith(f".tf_record{files.MANIFEST_SUFFIX}"):
-            made_from = read_json(os.path.join(folder, name)).get("made_from")
-            if made_from:
-                return made_from
+    for path in files.find_in(folder, f"*.tf_record{files.MANIFEST_SUFFIX}"):
+        if made_from := read_json(path).get("made_from"):
+            return made_from
     return {}
 
 
@@ -282,15 +278,13 @@ def _theirs(folder: str) -> ModelFolder:
     config_file = existing((huggingface.CONFIG, CONFIG), folder)
     remedy = "get the folder again"
     values = read_json(config_file, remedy=remedy) if config_file else {}
-    kind, description = huggingface.kind_of(values), read_description(folder)
+    kind, said = huggingface.kind_of(values), read_description(folder) or {}
     labels = tuple(label_names(values, config_file or ""))
-    said = tuple((description or {}).get("labels", labels))
-    if description and (
-        kind not in (None, description["kind"])
-        or kind not in (None, "choice", "regression")
-        and said != labels
+    has_labels = kind not in (None, "choice", "regression")
+    if kind not in (None, said.get("kind")) or (
+        has_labels and tuple(said.get("labels", labels)) != labels
     ):
-        description = None  # others have written over the folder since
+        said = {}  # others have written over the folder since
     return ModelFolder(
         path=folder,
         weights=folder,
@@ -298,8 +292,8 @@ def _theirs(folder: str) -> ModelFolder:
         vocab_file=existing(VOCABULARIES, folder),
         labels=labels,
         labels_file=config_file,
-        kind=(description or {}).get("kind", kind),
-        description=description,
+        kind=said.get("kind", kind),
+        description=said or None,
     )
 
 
@@ -308,20 +302,6 @@ def beside(prefix: str) -> str:
     folder = os.path.dirname(prefix)
     is_best = os.path.basename(folder) == BEST
     return (os.path.dirname(folder) if is_best else folder) or "."
-
-
-def _weights_among(names: Iterable[str]) -> str:
-    """Returns the name of Hugging Face's weights."""
-    theirs = (huggingface.WEIGHTS, huggingface.INDEX, *huggingface.PICKLED)
-    return next(name for name in theirs if name in set(names))
-
-
-def _some(names: Iterable[str]) -> str:
-    """Lists names, at most `_MOST_NAMES`."""
-    names = sorted(names)
-    more = len(names) - _MOST_NAMES
-    text = ", ".join(names[:_MOST_NAMES])
-    return f"{text} and {more} more" if more > 0 else text
 
 
 def _no_folder(path: str) -> Exception:
@@ -334,22 +314,14 @@ def _no_folder(path: str) -> Exception:
         )
     return FileNotFoundError(
         f"{path!r}: there is no such folder, and no checkpoint of this prefix. "
-        + (
-            tf1.hub_hint(path)
-            or f"Give a folder with {CONFIG}, {VOCABULARIES[0]} and a "
-            f"checkpoint, or with {huggingface.CONFIG}, {VOCABULARIES[0]} and "
-            f"{huggingface.WEIGHTS}. Names of models on a hub, such as "
-            "bert-base-uncased, are not looked up and nothing is downloaded."
-        )
+        f"Give a folder with {_EXPECTED}. {tf1.NO_HUB}"
     )
 
 
 def _no_model(folder: str, names: list[str]) -> FileNotFoundError:
     """The error for a folder without weights."""
     return FileNotFoundError(
-        f"{folder} holds no model, but {_some(names) or 'nothing'}. Expected "
-        f"{CONFIG}, {VOCABULARIES[0]} and a checkpoint such as "
-        f"bert_model.ckpt.index, or {huggingface.CONFIG}, {VOCABULARIES[0]} "
-        f"and {huggingface.WEIGHTS}, or the output_dir of a run; give the "
-        "folder with these files."
+        f"{folder} holds no model, but {', '.join(names) or 'nothing':.300}. "
+        f"Expected {_EXPECTED}, or the output_dir of a run; give the folder "
+        "with these files."
     )

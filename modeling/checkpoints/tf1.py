@@ -26,43 +26,13 @@ _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # Characters that a glob does not take literally.
 _NOT_ITSELF = re.compile(r"\[[^/]*\]|\\")
-# Hugging Face's name of a released model -> the original's zip file.
-_ZIPS = {
-    "bert-base-uncased": "uncased_L-12_H-768_A-12",
-    "bert-large-uncased": "uncased_L-24_H-1024_A-16",
-    "bert-base-cased": "cased_L-12_H-768_A-12",
-    "bert-large-cased": "cased_L-24_H-1024_A-16",
-    "bert-base-chinese": "chinese_L-12_H-768_A-12",
-    "bert-base-multilingual-cased": "multi_cased_L-12_H-768_A-12",
-    "bert-large-uncased-whole-word-masking": "wwm_uncased_L-24_H-1024_A-16",
-    "bert-large-cased-whole-word-masking": "wwm_cased_L-24_H-1024_A-16",
-}
-_USUAL = "uncased_L-12_H-768_A-12"
-# A name on a hub: `bert-base-uncased`, `google-bert/bert-base-uncased`.
-_HUB_NAME = re.compile(
-    r"(?:[\w-]+/)?([\w.-]*bert[\w.-]*|\w+_l-\d+_h-\d+_a-\d+)", re.IGNORECASE
+# What those need to know who give a model's name for its path.
+NO_HUB = (
+    "Names of models on a hub, such as bert-base-uncased, are not looked up, "
+    "and nothing is downloaded: unpack a zip that the README of "
+    "github.com/google-research/bert links to, or get config.json, vocab.txt "
+    "and model.safetensors from huggingface.co, and give the folder."
 )
-
-
-def hub_hint(path: str) -> str:
-    """Tells where to get a model whose name was given for its path.
-
-    Returns "" if the path does not look like a name on a hub.
-    """
-    match = _HUB_NAME.fullmatch(path)
-    if not match or path.endswith((".ckpt", ".index")):
-        return ""
-    folder = os.path.dirname(path)
-    if folder and os.path.isdir(folder):
-        return ""
-    released = _ZIPS.get(match[1].lower(), _USUAL)
-    return (
-        f"If {path} is the name of a model on a hub: names are not looked up, "
-        f"and nothing is downloaded. Get {released}.zip, which the README of "
-        "github.com/google-research/bert links to, unpack it and give "
-        f"{released}/bert_model.ckpt; or get config.json, vocab.txt and "
-        "model.safetensors from huggingface.co and give their folder."
-    )
 
 
 def without_ending(path: str) -> str:
@@ -128,7 +98,7 @@ class Checkpoint:
             raise FileNotFoundError(
                 f"{path}: no checkpoint there ({self.prefix}.index does not "
                 "exist); give its prefix, such as DIR/bert_model.ckpt. "
-                f"{hub_hint(path)}".rstrip()
+                + NO_HUB
             )
         require_readable(self.prefix)
         try:
@@ -267,11 +237,8 @@ def _move(source: str, target: str, num_data_files: int) -> None:
 def _flush(path: str) -> None:
     """Writes a local file's buffers to the disk."""
     if "://" not in path:
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
 
 
 def _reason(error: Exception) -> str:

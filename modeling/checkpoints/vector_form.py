@@ -1,18 +1,43 @@
-"""How a text becomes one vector, and the file that says it."""
+"""How a text becomes one vector, and the files that say it.
+
+sentence_vectors.json               ours
+modules.json                        sentence-transformers': the modules
+1_Pooling/config.json               how the vectors of wordpieces become one
+sentence_bert_config.json           longest text
+config_sentence_transformers.json   prompts
+"""
 
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
-from data.settings import refuse
 from data.storage import files
-from data.storage.json_files import read_json, write_json
-from modeling.checkpoints import sentence_folder
+from data.storage.json_files import (
+    find_json,
+    read_json,
+    read_json_list,
+    write_json,
+)
+from data.text.tokenizer_files import read_settings
 from modeling.choices import VECTOR_POOLINGS
 
 # In the folder of a model. A folder with this file holds sentence vectors.
 VECTOR_FORM = "sentence_vectors.json"
+_MODULES = "modules.json"
+_POOLING, _TEXTS = "1_Pooling", "sentence_bert_config.json"
+_CONFIG = "config_sentence_transformers.json"
+_KNOWN = ("Transformer", "Pooling", "Normalize")
+# Key of 1_Pooling/config.json until release 5 -> pooling.
+_POOLINGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_REMEDY = "get the folder again"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,13 +64,11 @@ class VectorForm:
     def __post_init__(self):
         sizes = tuple(sorted(set(self.vector_sizes), reverse=True))
         object.__setattr__(self, "vector_sizes", sizes)
-        refuse(
-            (
-                self.pooling not in VECTOR_POOLINGS,
+        if self.pooling not in VECTOR_POOLINGS:
+            raise ValueError(
                 f"pooling {self.pooling!r}; it must be one of "
-                f"{', '.join(VECTOR_POOLINGS)}.",
+                f"{', '.join(VECTOR_POOLINGS)}."
             )
-        )
         self.prompt()
 
     def sizes(self, hidden_size: int) -> tuple[int, ...]:
@@ -94,8 +117,8 @@ class VectorForm:
         if files.exists(path):
             facts = read_json(path)
         else:
-            path = os.path.join(folder, sentence_folder.MODULES)
-            facts = sentence_folder.read_form(folder)
+            path = os.path.join(folder, _MODULES)
+            facts = _read_theirs(folder)
         try:
             return None if facts is None else cls(**facts)
         except (TypeError, ValueError) as error:
@@ -103,3 +126,115 @@ class VectorForm:
                 f"{path} is damaged or has another version ({error}); write it "
                 "again with the program that made it."
             ) from None
+
+
+def _read_theirs(folder: str) -> dict[str, Any] | None:
+    """Reads the arguments of a form of sentence-transformers; None = none.
+
+    Raises ValueError for a module, a pooling or a lower-casing that is not
+    known here, and for damaged files.
+    """
+    path = os.path.join(folder, _MODULES)
+    if not files.exists(path):
+        return None
+    modules = read_json_list(path, ("type", "path"), _REMEDY)
+    names = [module["type"].rpartition(".")[2] for module in modules]
+    if tuple(names) not in (_KNOWN[:2], _KNOWN):
+        raise ValueError(
+            f"{path} has the modules {', '.join(names)}; here they can be "
+            f"{', '.join(_KNOWN[:2])} and perhaps {_KNOWN[2]}, because with "
+            "others the vectors would be others; take a model of these alone."
+        )
+    if modules[0]["path"]:
+        raise ValueError(
+            f"{path}: the encoder's files are in {modules[0]['path']}; move "
+            f"them to {folder}, and write an empty path there."
+        )
+    _check_case(folder)
+    config = _read(folder, _CONFIG)
+    prompts = {k: v for k, v in (config.get("prompts") or {}).items() if v}
+    default = config.get("default_prompt_name") or ""
+    return {
+        "pooling": _pooling(os.path.join(folder, modules[1]["path"]), prompts),
+        "normalize": "Normalize" in names,
+        "vector_sizes": tuple(config.get("vector_sizes") or ()),
+        "prompts": prompts,
+        "default_prompt": default if default in prompts else "",
+        "max_seq_length": read_max_seq_length(folder),
+    }
+
+
+def _pooling(folder: str, prompts: Mapping[str, str]) -> str:
+    """The pooling that a folder's config.json names."""
+    config, path = _read(folder, "config.json"), f"{folder}/config.json"
+    pooling = config.get("pooling_mode")
+    if not pooling:
+        pooling = [name for key, name in _POOLINGS.items() if config.get(key)]
+    pooling = [pooling] if isinstance(pooling, str) else pooling
+    if len(pooling) != 1 or pooling[0] not in ("mean", "cls"):
+        raise ValueError(
+            f"{path} has the pooling {' and '.join(pooling) or 'none'}; here "
+            "it can be mean or cls."
+        )
+    if prompts and config.get("include_prompt") is False:
+        raise ValueError(
+            f"{path} has include_prompt: false, but here a prompt's wordpieces "
+            "belong to the text; take a model with include_prompt: true."
+        )
+    return pooling[0]
+
+
+def _check_case(folder: str) -> None:
+    """Refuses lower-casing beside a tokenizer that keeps capitals."""
+    if not _read(folder, _TEXTS).get("do_lower_case"):
+        return
+    if read_settings(folder).do_lower_case is not True:
+        raise ValueError(
+            f"{os.path.join(folder, _TEXTS)} says do_lower_case: true, but the "
+            "tokenizer keeps capitals; here only the tokenizer can lower-case. "
+            "Correct the one that is not the model's."
+        )
+
+
+def read_max_seq_length(folder: str) -> int | None:
+    """Reads the most wordpieces of a text; None = no file says it."""
+    if not files.exists(os.path.join(folder, _MODULES)):
+        return None
+    # Releases from 5 on write it for the tokenizer alone.
+    length = _read(folder, _TEXTS).get("max_seq_length")
+    most = _read(folder, "tokenizer_config.json").get("model_max_length")
+    return length or (most if isinstance(most, int) and most < 10**6 else None)
+
+
+def write_theirs(folder: str, form: VectorForm, hidden_size: int) -> None:
+    """Writes what makes a folder of Hugging Face one of sentence-transformers.
+
+    The sizes are in a key that they ignore.
+    """
+    paths = ("", _POOLING, "2_Normalize")[: 3 if form.normalize else 2]
+    types = "sentence_transformers.models."
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": types + _KNOWN[i]}
+        for i, path in enumerate(paths)
+    ]
+    pooling = {key: form.pooling == name for key, name in _POOLINGS.items()}
+    pooling = {"word_embedding_dimension": hidden_size} | pooling
+    config = {
+        "prompts": dict(form.prompts),
+        "default_prompt_name": form.default_prompt or None,
+        "similarity_fn_name": "cosine",
+    }
+    if form.vector_sizes:
+        config["vector_sizes"] = form.vector_sizes
+    texts = {"max_seq_length": form.max_seq_length, "do_lower_case": False}
+    write_json(os.path.join(folder, _POOLING, "config.json"), pooling)
+    if form.normalize:
+        write_json(os.path.join(folder, paths[2], "config.json"), {})
+    write_json(os.path.join(folder, _TEXTS), texts)
+    write_json(os.path.join(folder, _CONFIG), config)
+    write_json(os.path.join(folder, _MODULES), modules)
+
+
+def _read(folder: str, name: str) -> dict[str, Any]:
+    """Returns the content of a file, {} if there is none."""
+    return find_json(os.path.join(folder, name), remedy=_REMEDY)

@@ -146,10 +146,8 @@ def test_every_variable_of_the_original_has_one_counterpart(goldens):
     weights = [n for n in weights if not n.endswith(("adam_m", "adam_v"))]
     translated = {huggingface.their_name(name) for name in weights}
     assert len(translated) == len(weights) == 62
-    for name, (their_name, is_transposed) in zip(
-        weights, map(huggingface.their_name, weights), strict=True
-    ):
-        assert huggingface.our_name(their_name) == (name, is_transposed)
+    for name in weights:
+        assert huggingface.our_name(huggingface.their_name(name)) == name
 
 
 def test_old_names_are_the_same_tensors(tmp_path):
@@ -311,7 +309,7 @@ def test_a_file_cut_short_is_refused(tmp_path, kept):
 
 def test_a_damaged_index_is_refused(tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text('{"weights": 1}')
-    with pytest.raises(ValueError, match="index.json: .*damaged"):
+    with pytest.raises(ValueError, match="index.json is damaged: no weight"):
         checkpoints.open_checkpoint(str(tmp_path))
 
 

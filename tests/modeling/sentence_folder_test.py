@@ -5,7 +5,7 @@ import json
 import pytest
 
 import modeling
-from modeling.checkpoints import sentence_folder
+from modeling.checkpoints import vector_form
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.model_folders import write_released
 from training.config.conversion_options import ConversionOptions
@@ -66,16 +66,16 @@ def test_prompts_and_length_are_kept(tmp_path):
     form = VectorForm.find(folder)
     assert form.prompts == {"query": "query: "}
     assert form.prompt() == "query: "
-    assert sentence_folder.read_max_seq_length(folder) == 96
+    assert vector_form.read_max_seq_length(folder) == 96
 
 
 def test_length_of_new_releases_is_the_tokenizers(tmp_path):
     folder = write(tmp_path, {"pooling_mode": "mean"})
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps({"model_max_length": 77}))
-    assert sentence_folder.read_max_seq_length(folder) == 77
+    assert vector_form.read_max_seq_length(folder) == 77
     path.write_text(json.dumps({"model_max_length": 10**30}))  # = no limit
-    assert sentence_folder.read_max_seq_length(folder) is None
+    assert vector_form.read_max_seq_length(folder) is None
 
 
 def test_conversions_keep_the_longest_text(goldens, tmp_path):
@@ -83,7 +83,7 @@ def test_conversions_keep_the_longest_text(goldens, tmp_path):
     write_released(goldens, tmp_path / "a", "bert_config.json")
     VectorForm(max_seq_length=20).write(ours)
     conversion.run(ConversionOptions(model=ours, output_dir=theirs))
-    assert sentence_folder.read_max_seq_length(theirs) == 20
+    assert vector_form.read_max_seq_length(theirs) == 20
     conversion.run(ConversionOptions(model=theirs, output_dir=again))
     assert VectorForm.find(again) == VectorForm(max_seq_length=20)
     assert modeling.load(again).max_seq_length == 20
@@ -138,9 +138,9 @@ def test_what_is_written_is_read_again(tmp_path):
         default_prompt="passage",
         max_seq_length=64,
     )
-    sentence_folder.write(str(tmp_path), form, 32)
+    vector_form.write_theirs(str(tmp_path), form, 32)
     assert VectorForm.find(str(tmp_path)) == form
-    assert sentence_folder.read_max_seq_length(str(tmp_path)) == 64
+    assert vector_form.read_max_seq_length(str(tmp_path)) == 64
     types = [
         module["type"]
         for module in json.loads((tmp_path / "modules.json").read_text())

@@ -7,8 +7,8 @@ from absl import logging
 
 from data.storage import files
 from data.tasks import KINDS
-from modeling.checkpoints import model_folder, sentence_folder
-from modeling.checkpoints.vector_form import VectorForm
+from modeling.checkpoints import model_folder
+from modeling.checkpoints.vector_form import VectorForm, write_theirs
 from training.convert.changed_model import ChangedModel
 from training.start.description import TaskDescription, of_facts
 
@@ -76,7 +76,7 @@ def write_form(folder: str, model: ChangedModel, target: str) -> None:
     length = found.facts.get("max_seq_length") or form.max_seq_length or most
     form = dataclasses.replace(form, max_seq_length=min(length, most))
     if target == "huggingface":
-        sentence_folder.write(folder, form, model.config.hidden_size)
+        write_theirs(folder, form, model.config.hidden_size)
     else:
         form.write(folder)
 

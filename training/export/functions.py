@@ -1,6 +1,7 @@
 """Functions of tensors, as signatures are made of."""
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,19 +17,25 @@ def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
     """Decorates a function of tensors; autograph does not convert it."""
 
     def decorate(function):
-        @functools.wraps(function)
-        def served(*arguments):
-            with kernels.form(kernels.Form.SERVED):
-                return function(*arguments)
-
+        served = kernels.form(kernels.Form.SERVED)(function)
         return tf.function(served, input_signature=specs, autograph=False)
 
     return decorate
 
 
-def strings(*shape: int | None) -> tf.TensorSpec:
-    """Returns the spec of a string tensor."""
-    return tf.TensorSpec(shape, tf.string)
+def of_texts(*shapes: Sequence[int | None]) -> Callable:
+    """Decorates a function of string tensors, whose shapes have a B before.
+
+    The graph refuses several tensors with different B.
+    """
+    specs = [tf.TensorSpec([None, *shape], tf.string) for shape in shapes]
+
+    def decorate(function):
+        if len(specs) > 1:
+            function = _of_examples(function)
+        return as_function(specs)(function)
+
+    return decorate
 
 
 def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:
@@ -49,27 +56,29 @@ def checked(tensors: Tensors, checks: Iterable[tuple[Any, ...]]) -> Tensors:
         return {name: tf.identity(x) for name, x in tensors.items()}
 
 
-def of_examples(
-    function: Callable[..., Tensors], **texts: tf.Tensor
-) -> Tensors:
-    """Applies a function of at least one example to [B, ...] texts, B from 0.
+def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
+    """Decorates a function of [B, ...] texts; B, which is checked, may be 0."""
+    first, *others = inspect.signature(function).parameters
 
-    The graph refuses texts with different B.
-    """
-    (first, count), *others = (
-        (name, tf.shape(x)[0]) for name, x in texts.items()
-    )
-    must = f"{first} and {{}} must have one text for each example, but have"
-    texts = checked(
-        texts, ((n == count, must.format(name), count, n) for name, n in others)
-    )
-    missing = 1 - tf.minimum(count, 1)
-    filled = {
-        name: tf.concat([x, tf.fill([missing, *x.shape[1:]], "")], axis=0)
-        for name, x in texts.items()
-    }
-    outputs = function(**filled)
-    return {name: x[:count] for name, x in outputs.items()}
+    @functools.wraps(function)
+    def of_any(*arguments):
+        texts = dict(zip((first, *others), arguments, strict=True))
+        count, *counts = (tf.shape(x)[0] for x in arguments)
+        must = f"{first} and {{}} must have one text for each example, but have"
+        checks = (
+            (n == count, must.format(name), count, n)
+            for name, n in zip(others, counts, strict=True)
+        )
+        texts = checked(texts, checks)
+        missing = 1 - tf.minimum(count, 1)
+        filled = {
+            name: tf.concat([x, tf.fill([missing, *x.shape[1:]], "")], axis=0)
+            for name, x in texts.items()
+        }
+        outputs = function(**filled)
+        return {name: x[:count] for name, x in outputs.items()}
+
+    return of_any
 
 
 def in_parts(

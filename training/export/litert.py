@@ -6,7 +6,6 @@ the table of words has one; activations are rounded anew in each call.
 """
 
 import dataclasses
-import functools
 import hashlib
 import os
 import tempfile
@@ -93,12 +92,10 @@ def function_of(serving: Serving) -> Callable:
     # The rest of a shape then follows from one unknown.
     specs = [tf.TensorSpec([1, None], tf.int32, name) for name in INPUTS]
 
-    @functools.partial(tf.function, input_signature=specs, autograph=False)
+    @tf.function(input_signature=specs, autograph=False)
+    # The converter knows these operations; others would need Flex.
+    @kernels.form(kernels.Form.PLAIN)
     def scores(*rows):
-        # The converter knows these operations; others would need Flex.
-        with kernels.form(kernels.Form.PLAIN):
-            return {
-                SCORES: serving.scores(dict(zip(INPUTS, rows, strict=True)))
-            }
+        return {SCORES: serving.scores(dict(zip(INPUTS, rows, strict=True)))}
 
     return scores

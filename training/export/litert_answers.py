@@ -114,22 +114,19 @@ class _Classifier(LiteAnswers):
 class _Tagger(_Classifier):
     def answer(self, text):
         spans = self._tokenizer.spans(text)
-        labels, scores = self.label_words([text[i:j] for i, j in spans])
-        starts, ends = zip(*spans, strict=True) if spans else ((), ())
-        names = "starts", "ends", "label", "score"
-        return dict(zip(names, (starts, ends, labels, scores), strict=True))
-
-    def label_words(
-        self, words: Sequence[str]
-    ) -> tuple[list[str], list[float]]:
-        """Labels the words of one text; returns labels and probabilities."""
+        words = [text[start:end] for start, end in spans]
         labels, scores = [], []
         rows = self._rows(TaggingExample("", words)) if words else ()
         for row, found in rows:
             found = found[np.array(row["label_mask"][: len(found)]) == 1]
             labels += [self._said["labels"][i] for i in found.argmax(axis=1)]
             scores += found.max(axis=1).tolist()
-        return labels, scores
+        return {
+            "starts": [start for start, _ in spans],
+            "ends": [end for _, end in spans],
+            "label": labels,
+            "score": scores,
+        }
 
 
 class _Reader(LiteAnswers):

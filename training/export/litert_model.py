@@ -69,9 +69,17 @@ def find(place: str) -> str | None:
     place = os.fspath(place)
     if place.endswith(".tflite"):
         return place
-    if found := files.find_in(place, INT8):
-        return found[0]
-    found = files.find_in(place, os.path.join("*", INT8))
-    versions = {os.path.basename(os.path.dirname(x)): x for x in found}
-    newest = max(map(int, filter(str.isdecimal, versions)), default=None)
-    return versions.get(str(newest))
+    path = os.path.join(folder_of(place), INT8)
+    return path if files.exists(path) else None
+
+
+def folder_of(place: str) -> str:
+    """Returns the newest version in an export_dir; of other places, itself."""
+    version = newest_version(place)
+    return os.path.join(place, str(version)) if version else place
+
+
+def newest_version(export_dir: str) -> int:
+    """Returns the greatest version in export_dir; 0 = it has none."""
+    names = map(os.path.basename, files.find_in(export_dir, "*"))
+    return max(map(int, filter(str.isdecimal, names)), default=0)

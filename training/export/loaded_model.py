@@ -10,18 +10,16 @@ from data.squad.window_options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
-from training.export.serving import Serving, class_of
+from training.export.pretraining_signatures import PretrainingServing
+from training.export.serving import Serving
+from training.export.span_signatures import SpanServing
+from training.export.task_signatures import TaskServing
+from training.export.vector_signatures import VectorServing
 from training.finetuning import calibrating, explaining
 from training.start import description
 
 TOP_K = 5
-# Kind -> the fields of its `Description` that may differ from its run's.
-_SETTINGS = {
-    "pretraining": {"max_seq_length", "top_k"},
-    **dict.fromkeys(KINDS, {"max_seq_length", "is_pair"}),
-    "vectors": {"max_seq_length"},
-    "span": names_of(WindowOptions) | names_of(AnswerOptions),
-}
+_SERVINGS = (PretrainingServing, SpanServing, TaskServing, VectorServing)
 _PAIRS = ("span", "choice")  # whose rows have two texts
 
 
@@ -30,17 +28,16 @@ def signatures_of(
 ) -> dict[str, Callable[..., Any]]:
     """Returns the signatures that an export of the model would have.
 
-    The model is not an encoder alone. `settings` are names in `_SETTINGS`, with
-    other values than the model's run used, such as `top_k`. The signatures'
-    names are in the table of `Serving`. Raises ValueError if a setting is
-    unknown, its value is out of bounds, or the model would fill masks without
-    the words after them.
+    The model is not an encoder alone. `settings` are fields of its description,
+    with other values than the model's run used, such as `top_k`. The
+    signatures' names are in the table of `Serving`. Raises ValueError if a
+    setting for questions is unknown, a value is out of bounds, or the model
+    would fill masks without the words after them.
     """
-    known = _SETTINGS[loaded.kind]
-    takes = (
-        f"a model of the kind {loaded.kind} takes {', '.join(sorted(known))}"
-    )
-    check_names(settings, known, takes)
+    if loaded.kind == "span":
+        known = names_of(WindowOptions) | names_of(AnswerOptions)
+        names = ", ".join(sorted(known))
+        check_names(settings, known, f"a model of the kind span takes {names}")
     if loaded.kind == "pretraining" and loaded.config.left_to_right:
         raise ValueError(
             f"{loaded.report.source} reads left to right (left_to_right in its "
@@ -66,7 +63,7 @@ def serving_of(
     if use_calibration and described.kind in CALIBRATED:
         weights = loaded.report.source
         found = calibrating.find(loaded.folder, weights, loaded.model)
-    serving = class_of(described.kind)
+    (serving,) = (cls for cls in _SERVINGS if described.kind in cls.kinds)
     return serving(loaded.model, described, loaded.tokenizer.vocab, found)
 
 
@@ -136,17 +133,10 @@ def describe(loaded: LoadedModel) -> description.Description:
     if loaded.kind == "vectors":
         return description.VectorDescription(**known, data={})
     if loaded.kind in KINDS:
-        return description.TaskDescription(
-            **known, labels=_labels_of(loaded), is_pair=False
-        )
+        labels = loaded.labels or map(str, range(loaded.model.num_labels))
+        known["labels"] = () if loaded.kind == "regression" else labels
+        return description.TaskDescription(**known, is_pair=False)
     windows = dataclasses.asdict(WindowOptions())
     windows["max_seq_length"] = min(windows["max_seq_length"], most)
     answers = dataclasses.asdict(AnswerOptions())
     return description.SpanDescription(**known | windows | answers)
-
-
-def _labels_of(loaded: LoadedModel) -> tuple[str, ...]:
-    """Returns the names of the labels, or else their numbers."""
-    if loaded.kind == "regression":
-        return ()
-    return tuple(loaded.labels or map(str, range(loaded.model.num_labels)))

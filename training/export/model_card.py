@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from training.export import requests
-from training.export.interface import Signatures
+from training.export.serving import Serving, Signatures
 
 _IMPORT = "import tensorflow_text  # noqa: F401, operations of the graph\n"
 _SHOWN = 8  # ids of a row
@@ -22,8 +22,7 @@ _CARD = pathlib.Path(__file__).with_name("model_card.md")
 
 
 def text(
-    title: str,
-    task: str,
+    serving: Serving,
     *,
     data: Mapping[str, Any],
     figures: Mapping[str, Any],
@@ -48,8 +47,8 @@ def text(
     body = requests.rest_body(name, sample).replace("'", "'\\''")
     has_text = "serve_text" in exported
     return _CARD.read_text("utf-8").format(
-        title=title,
-        task=task,
+        title=serving.description.task_name,
+        task=serving.in_words(),
         data="\n".join(_lines(data)) or "Not known here.",
         figures="\n".join(_lines(figures)) or "None were measured.",
         needs=_NEEDS_TEXT if has_text else _NEEDS,

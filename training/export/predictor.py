@@ -14,6 +14,7 @@ from data.storage.json_files import find_json
 from modeling.checkpoints.model_folder import DESCRIPTION
 from training.export import saved_model
 from training.export.asking import checked_row, listed
+from training.export.litert_model import folder_of
 from training.inference import in_order
 
 # The inputs of serve_text, in the order in which `predict` takes them.
@@ -102,11 +103,8 @@ class Predictor:
             )
 
     def _answers(self, rows: Sequence[tuple]) -> list[dict[str, Any]]:
-        columns = zip(*rows, strict=True)
-        inputs = {
-            name: tf.constant(column)
-            for name, column in zip(self._shapes, columns, strict=True)
-        }
+        columns = map(tf.constant, zip(*rows, strict=True))
+        inputs = dict(zip(self._shapes, columns, strict=True))
         outputs = self._function(**inputs)
         outputs = {name: x.numpy() for name, x in outputs.items()}
         return [_answer(outputs, place) for place in range(len(rows))]
@@ -117,10 +115,7 @@ def find_version(folder: str) -> str | None:
 
     Returns None if the folder is not an export.
     """
-    folder = os.fspath(folder)
-    newest = saved_model.newest_version(folder)
-    if newest:
-        folder = os.path.join(folder, str(newest))
+    folder = folder_of(os.fspath(folder))
     return folder if tf.saved_model.contains_saved_model(folder) else None
 
 

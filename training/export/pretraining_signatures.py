@@ -3,13 +3,12 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from data.calibration import Calibration
 from data.records.feature_spec import FeatureSpec, pretraining_features
 from data.storage import files
 from data.text.tokenization import FullTokenizer
@@ -18,17 +17,12 @@ from modeling import objectives
 from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
 from training.export.functions import Tensors
-from training.export.serving import Serving
+from training.export.serving import Serving, Signatures
 from training.loop.checkpointing import CheckpointManager
 from training.start import description, setup
-from training.start.description import (
-    PretrainingDescription,
-    place_of_weights,
-)
 from training.start.tokenizer import check_vocabulary
 
 _MASK = "[MASK]"
-_TEXT = "The man went to the [MASK]."
 
 
 def check(output_dir: str, objective: str) -> None:
@@ -79,11 +73,11 @@ def describe(
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
     weights = init_checkpoint if step is None else manager.prefix(step)
-    described = PretrainingDescription(
+    described = description.PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
         model={},
-        weights=place_of_weights(weights, output_dir),
+        weights=description.place_of_weights(weights, output_dir),
         **said,
     )
     whole = described.never_split
@@ -113,15 +107,10 @@ class PretrainingServing(Serving):
     """
 
     kinds = ("pretraining",)
+    text = "The man went to the [MASK]."
     never_split = (_MASK,)
 
-    def __init__(
-        self,
-        model: PretrainingModel,
-        description: PretrainingDescription,
-        vocab: str | Mapping[str, int],
-        calibration: Calibration | None = None,
-    ):
+    def __init__(self, model: PretrainingModel, *arguments: Any):
         trained = model.trained_heads()
         if "masked LM" not in trained:
             raise ValueError(
@@ -131,7 +120,7 @@ class PretrainingServing(Serving):
                 "take the model's vectors alone."
             )
         self._answers_pairs = "next sentence" in trained
-        super().__init__(model, description, vocab, calibration)
+        super().__init__(model, *arguments)
         # Embedding tables may have a few rows more than the vocabulary.
         self._tokens = [f"[id {i}]" for i in range(model.config.vocab_size)]
         for token, i in self._vocab.items():
@@ -160,11 +149,10 @@ class PretrainingServing(Serving):
     def _record_specs(self) -> Sequence[FeatureSpec]:
         return pretraining_features(self.description.max_seq_length, 1)
 
-    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
-        found = {"serve_text": (self._serve_text(), {"text": [_TEXT]})}
+    def _text_signatures(self) -> Signatures:
+        found = {"serve_text": self._serve_text()}
         if self._answers_pairs:
-            pair = {"text_a": [_TEXT], "text_b": [_TEXT]}
-            found["serve_pair"] = (self._serve_pair(), pair)
+            found["serve_pair"] = self._serve_pair()
         return found
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:

@@ -28,17 +28,10 @@ from modeling import checkpoints, loading
 from modeling.checkpoints import model_folder, tf1
 from modeling.checkpoints.vector_form import VectorForm
 from training.config.run_options import ExportOptions, dtype_policy
-from training.export import (
-    interface,
-    litert,
-    litert_model,
-    model_card,
-    requests,
-)
+from training.export import litert, litert_model, model_card, requests
 from training.export.functions import save
-from training.export.interface import Signatures
 from training.export.loaded_model import serving_of
-from training.export.serving import Serving
+from training.export.serving import Serving, Signatures, choose
 from training.start import description
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -49,9 +42,7 @@ _REMEDY = "evaluate again, or remove it"
 # Flags that an export keeps as the run had them.
 _OF_MODEL = {"labels", "document_context", "do_lower_case", "never_split"}
 _OF_MODEL |= {"head", "feature_based"}
-_OF_MODEL.update(
-    *map(names_of, (VectorForm, WindowOptions, AnswerOptions)),
-)
+_OF_MODEL.update(*map(names_of, (VectorForm, WindowOptions, AnswerOptions)))
 
 
 def load(
@@ -90,7 +81,7 @@ def run(options: ExportOptions) -> str:
         written.
     """
     checkpoints.require_readable(options.export_dir)
-    version = newest_version(options.export_dir) + 1
+    version = litert_model.newest_version(options.export_dir) + 1
     folder = os.path.join(options.export_dir, str(version))
     is_litert = options.format == "litert"
     if version > 1 and is_litert != bool(litert_model.find(options.export_dir)):
@@ -110,10 +101,9 @@ def run(options: ExportOptions) -> str:
             litert.write(serving, _metrics(options.output_dir), temporary)
         logging.info("Wrote %s", folder)
         return folder
-    exported = interface.choose(serving, options.serving)
+    exported = choose(serving, options.serving)
     card = model_card.text(
-        serving.description.task_name,
-        serving.in_words(),
+        serving,
         data=_data(options.output_dir),
         figures=_figures(options, serving, output_dir),
         exported=exported,
@@ -174,14 +164,6 @@ def _in_flag(value: Any) -> Any:
     """A value as a command gives it: those of a list with commas between."""
     is_list = isinstance(value, list | tuple)
     return ",".join(map(str, value)) if is_list else value
-
-
-def newest_version(export_dir: str) -> int:
-    """Returns the greatest version in export_dir; 0 = it has none."""
-    if not tf.io.gfile.isdir(export_dir):
-        return 0
-    names = (name.rstrip("/") for name in tf.io.gfile.listdir(export_dir))
-    return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
 def write(

@@ -4,10 +4,6 @@ Axes: B batch, C choices, S wordpieces.
 """
 
 import abc
-import importlib
-import math
-import os
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -19,20 +15,19 @@ from data.records import reading
 from data.records.feature_spec import FeatureSpec, encode_examples
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
-from data.text.vocabulary import load_vocab
 from modeling import checkpoints
 from modeling.config import BertConfig
-from training.export.functions import (
-    Tensors,
-    as_function,
-    checked,
-    of_examples,
-    strings,
-)
+from training.config.run_options import ServingOptions
+from training.export.functions import Tensors, as_function, checked, of_texts
 from training.export.litert_model import INPUTS
+from training.export.requests import Inputs
 from training.start.description import Description
 
 DEFAULT = "serving_default"
+# Name of the signature of ids, mask and segments if it is not the default.
+ROWS = "serve_rows"
+# Name -> a `tf.function`, and an input of one example.
+Signatures = dict[str, tuple[Callable, Inputs]]
 
 
 class Serving(abc.ABC):
@@ -49,17 +44,17 @@ class Serving(abc.ABC):
     | serve_ids | `input_ids` alone; 0 is padding, [SEP] ends a segment |
     | serve_examples | `examples` string [B], records as the programs write |
 
-    A subclass is one file, `training/export/NAME_signatures.py`; `class_of`
-    finds it by its `kinds`.
+    `loaded_model.serving_of` chooses a subclass by its `kinds`.
 
     Args:
       model: the model with its weights.
       description: the model's.
-      vocab: path of its vocabulary, or token -> id.
+      vocab: token -> id.
       calibration: what is done with its probabilities.
 
     Attributes:
       kinds: values of `Description.kind` that the class serves.
+      text: a text in the examples of calls.
       never_split: tokens, beside those in the description, that are one
         wordpiece wherever a text has them.
       compared: outputs that measure the error of a lower precision; the first
@@ -69,9 +64,11 @@ class Serving(abc.ABC):
       weights: name -> variable.
       signatures: name -> `tf.function`, which takes and returns tensors by
         name.
+      exported: the same, with an input of one example for each.
     """
 
     kinds: ClassVar[tuple[str, ...]]
+    text: ClassVar[str] = "The man went to the store."
     never_split: ClassVar[tuple[str, ...]] = ()
     compared: ClassVar[tuple[str, ...]] = ("probabilities",)
 
@@ -79,7 +76,7 @@ class Serving(abc.ABC):
         self,
         model: Any,
         description: Description,
-        vocab: str | Mapping[str, int],
+        vocab: Mapping[str, int],
         calibration: Calibration | None = None,
     ):
         self.description = description
@@ -87,23 +84,30 @@ class Serving(abc.ABC):
         self.weights = checkpoints.variables_by_name(model.layers)
         self._model, self.config = model, model.config
         self.form = getattr(model, "form", None)
-        self._vocab = load_vocab(vocab) if isinstance(vocab, str) else vocab
-        cls_id, sep_id = self._vocab["[CLS]"], self._vocab["[SEP]"]
-        self._special = {"cls_id": cls_id, "sep_id": sep_id}
+        self._vocab = vocab
+        self._special = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
         whole = dict.fromkeys([*self.never_split, *description.never_split])
         self._tokenizer = InGraphTokenizer(
             vocab, description.do_lower_case, never_split=list(whole)
         )
+        # Labels are not parsed.
         self._specs = [s for s in self._record_specs() if s.name in INPUTS]
         is_choice = description.kind == "choice"
         self._choices = [model.num_labels] if is_choice else []
         self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
-        self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        self._texts = self._text_signatures()
-        texts = {name: served for name, (served, _) in self._texts.items()}
-        self.signatures = self._row_signatures() | texts
+        rows = dict.fromkeys(INPUTS, self._ids)
+        self._answer = as_function([rows])(self._answer_rows)
+        ids = self.random_ids(np.random.default_rng(0), 1)
+        self._sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
+        self.exported: Signatures = {
+            DEFAULT: self._serve_rows(),
+            "serve_ids": self._serve_ids(),
+            "serve_examples": self._serve_examples(),
+            **self._text_signatures(),
+        }
+        self.signatures = {name: f for name, (f, _) in self.exported.items()}
 
     @abc.abstractmethod
     def in_words(self) -> str:
@@ -114,8 +118,8 @@ class Serving(abc.ABC):
         """Returns the features of the records that the programs write."""
 
     @abc.abstractmethod
-    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
-        """Returns the signatures of texts, and an input of one example each.
+    def _text_signatures(self) -> Signatures:
+        """Returns the signatures of texts.
 
         One of them is `serve_text`.
         """
@@ -132,32 +136,16 @@ class Serving(abc.ABC):
         """Computes the logits of `INPUTS`, or vectors."""
         return self._model.logits(rows)
 
-    def samples(self) -> dict[str, dict[str, Any]]:
-        """Returns an input of one example for each signature."""
-        ids = self.random_ids(np.random.default_rng(0), 1)
-        rows = _named(ids, np.ones_like(ids), np.zeros_like(ids))
-        specs = self._record_specs()
-        columns = {x.name: np.zeros([1, x.length], x.dtype) for x in specs}
-        columns |= {name: x.reshape(1, -1) for name, x in rows.items()}
-        records = encode_examples(specs, columns)
-        return {
-            DEFAULT: rows,
-            "serve_ids": {"input_ids": ids},
-            "serve_examples": {"examples": records},
-        } | {name: sample for name, (_, sample) in self._texts.items()}
-
     def is_real(self, inputs: tf.Tensor, outputs: Tensors) -> np.ndarray:
         """Returns a bool array: which outputs do not belong to padding.
 
         It has the first axes of the output that `compared` names. `inputs` are
-        what `serve_ids` or `serve_examples` takes.
+        what `serve_examples` takes, or `random_ids`, which have no padding.
         """
-        if self.description.kind not in ("tagging", "span"):
+        has_tokens = self.description.kind in ("tagging", "span")
+        if not has_tokens or inputs.dtype != tf.string:
             return np.ones(len(inputs), bool)
-        if inputs.dtype == tf.string:
-            mask = reading.parse_batch(self._specs, inputs)["input_mask"]
-        else:
-            mask, _ = self._mask_and_segments(inputs)
+        mask = reading.parse_batch(self._specs, inputs)["input_mask"]
         return mask.numpy() > 0
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -168,9 +156,7 @@ class Serving(abc.ABC):
         ids[..., 0] = self._special["cls_id"]
         return ids
 
-    def _row_signatures(self) -> dict[str, Callable]:
-        length = self._specs[0].length // math.prod(self._choices)
-        shape = [-1, *self._choices, length]
+    def _serve_rows(self) -> tuple[Callable, Inputs]:
 
         @as_function([self._ids] * 3)
         def serving_default(input_ids, input_mask, segment_ids):
@@ -187,31 +173,34 @@ class Serving(abc.ABC):
             )
             rows = checked(rows, checks)
             rows["input_mask"] *= self._is_row(input_ids)
-            return self._answer(**rows)
+            return self._answer(rows)
+
+        return serving_default, self._sample
+
+    def _serve_ids(self) -> tuple[Callable, Inputs]:
 
         @as_function([self._ids])
         def serve_ids(input_ids):
-            return self._answer(input_ids, *self._mask_and_segments(input_ids))
+            ids = input_ids * self._is_row(input_ids)
+            rows = packing.mask_and_segments(ids, self._special["sep_id"])
+            return self._answer(_named(input_ids, *rows))
 
-        @as_function([strings(None)])
+        return serve_ids, {"input_ids": self._sample["input_ids"]}
+
+    def _serve_examples(self) -> tuple[Callable, Inputs]:
+        specs = self._record_specs()
+        shape = [-1, *self._choices, self.description.max_seq_length]
+        columns = {x.name: np.zeros([1, x.length], x.dtype) for x in specs}
+        columns |= {n: x.reshape(1, -1) for n, x in self._sample.items()}
+
+        @of_texts(())
         def serve_examples(examples):
             rows = reading.parse_batch(self._specs, examples)
             return self._answer(
-                *(tf.reshape(rows[name], shape) for name in INPUTS)
+                {name: tf.reshape(x, shape) for name, x in rows.items()}
             )
 
-        return {
-            DEFAULT: serving_default,
-            "serve_ids": serve_ids,
-            "serve_examples": serve_examples,
-        }
-
-    def _mask_and_segments(
-        self, input_ids: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the mask and the segments of the ids of `serve_ids`."""
-        ids = input_ids * self._is_row(input_ids)
-        return packing.mask_and_segments(ids, self._special["sep_id"])
+        return serve_examples, {"examples": encode_examples(specs, columns)}
 
     def _is_row(self, input_ids: tf.Tensor) -> tf.Tensor:
         """Returns 1 for ids of a client, and 0 for those that a server adds."""
@@ -221,56 +210,36 @@ class Serving(abc.ABC):
         # because it knows only of padding that the client has added.
         return packing.before_later_cls(input_ids, self._special["cls_id"])
 
-    def _serve_text(self) -> Callable:
+    def _serve_text(self, prompt: str = "") -> tuple[Callable, Inputs]:
 
-        @as_function([strings(None)])
+        @of_texts(())
         def serve_text(text):
-            return self._answer(**self._pack(text))
+            text = tf.strings.join([prompt, text]) if prompt else text
+            return self._answer(self._pack(text))
 
-        return serve_text
+        return serve_text, {"text": [self.text]}
 
-    def _serve_pair(self) -> Callable:
+    def _serve_pair(self) -> tuple[Callable, Inputs]:
 
-        def answer(text_a, text_b):
-            return self._answer(**self._pack(text_a, text_b))
-
-        @as_function([strings(None), strings(None)])
+        @of_texts((), ())
         def serve_pair(text_a, text_b):
-            return of_examples(answer, text_a=text_a, text_b=text_b)
+            return self._answer(self._pack(text_a, text_b))
 
-        return serve_pair
+        return serve_pair, {"text_a": [self.text], "text_b": [self.text]}
 
-    def _pack(
-        self, text_a: tf.Tensor, text_b: tf.Tensor | None = None
-    ) -> Tensors:
+    def _pack(self, *texts: tf.Tensor) -> Tensors:
         """Tokenizes texts or pairs, and makes rows of them."""
         return packing.pack(
-            self._tokenizer.tokenize(text_a),
-            None if text_b is None else self._tokenizer.tokenize(text_b),
+            *map(self._tokenizer.tokenize, texts),
             cut=getattr(self.description, "cut", "longest"),
             max_seq_length=self.description.max_seq_length,
             **self._special,
         )
 
-    def _answer_rows(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> Tensors:
+    def _answer_rows(self, rows: Tensors) -> Tensors:
         """Answers rows, without computing the padding that all share."""
-        rows = _trimmed(_named(input_ids, input_mask, segment_ids))
-        rows = _checked(rows, self._model.config)
-        return self._outputs(rows, input_mask)
-
-
-def class_of(kind: str) -> type[Serving]:
-    """Returns the subclass of `Serving` in this package that serves a kind."""
-    for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
-        if module.name.endswith("_signatures"):
-            importlib.import_module(f"{__package__}.{module.name}")
-    (found,) = (cls for cls in Serving.__subclasses__() if kind in cls.kinds)
-    return found
+        needed = _checked(_trimmed(rows), self._model.config)
+        return self._outputs(needed, rows["input_mask"])
 
 
 def _named(*rows: Any) -> dict[str, Any]:
@@ -300,3 +269,55 @@ def _checked(rows: Tensors, config: BertConfig) -> Tensors:
         message = f"{name} must be 0 to {limit - 1}, as the model has them."
         checks.append((is_good, message))
     return checked(rows, checks)
+
+
+def choose(serving: Serving, options: ServingOptions) -> Signatures:
+    """Chooses the signatures of an export; by the default options all."""
+    names = {"ids": [DEFAULT, "serve_ids"], "examples": ["serve_examples"]}
+    rows = sum(names.values(), [])
+    names["text"] = [name for name in serving.exported if name not in rows]
+    chosen = {
+        name: serving.exported[name]
+        for form in options.signatures
+        for name in names[form]
+    }
+    default = names[options.signatures[0]][0]
+    if default != DEFAULT:
+        if DEFAULT in chosen:
+            chosen[ROWS] = chosen[DEFAULT]
+        chosen[DEFAULT] = chosen[default]
+    if options.like_original:
+        chosen[DEFAULT] = _like_original(serving, *chosen[DEFAULT])
+    return chosen
+
+
+def _like_original(
+    serving: Serving, function: Callable, sample: Inputs
+) -> tuple[Callable, Inputs]:
+    """Gives a function the inputs and outputs of the original's model.
+
+    Source: input_fn's features and model_fn_builder's predictions, in
+      run_classifier.py and run_squad.py.
+    """
+    traced = function.get_concrete_function()
+    specs = tf.nest.flatten(traced.structured_input_signature)
+    is_span = serving.description.kind == "span"
+    takes_ids = len(specs) > 1
+    if takes_ids:
+        # Labels of any shape: one for a row, or one for each wordpiece.
+        name, shape = ("unique_ids", [None]) if is_span else ("label_ids", None)
+        specs.append(tf.TensorSpec(shape, tf.int32, name))
+        sample = {**sample, name: np.zeros(1, np.int32)}
+
+    @as_function(specs)
+    def served(*inputs):  # the names are those of the specs
+        outputs = function(*inputs[:3])
+        if not is_span:
+            name = next(name for name in serving.compared if name in outputs)
+            return {name: outputs[name]}
+        if takes_ids:
+            return {"unique_ids": inputs[3]} | outputs
+        one = {"unique_ids": tf.io.FixedLenFeature([], tf.int64)}
+        return tf.io.parse_example(inputs[0], one) | outputs
+
+    return served, sample

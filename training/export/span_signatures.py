@@ -3,7 +3,7 @@
 Axes: B batch, S wordpieces, N windows, M spans.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -12,15 +12,8 @@ from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
 from data.text.in_graph import packing
-from training.export.functions import (
-    Tensors,
-    as_function,
-    in_parts,
-    of_examples,
-    padded,
-    strings,
-)
-from training.export.serving import Serving
+from training.export.functions import Tensors, in_parts, of_texts, padded
+from training.export.serving import Serving, Signatures
 
 # Windows computed at once: a long text costs time, not memory.
 _WINDOWS_AT_ONCE = 32
@@ -73,13 +66,8 @@ class SpanServing(Serving):
     def _record_specs(self) -> Sequence[FeatureSpec]:
         return feature_specs(self.description.max_seq_length, False)
 
-    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
-        @as_function([strings(None), strings(None)])
-        def serve_text(question, context):
-            return of_examples(
-                self._answer_texts, question=question, context=context
-            )
-
+    def _text_signatures(self) -> Signatures:
+        serve_text = of_texts((), ())(self._answer_texts)
         sample = {"question": [_QUESTION], "context": [_CONTEXT]}
         return {"serve_text": (serve_text, sample)}
 
@@ -109,12 +97,17 @@ class SpanServing(Serving):
         )
         spans = answers.best_spans(logits, made, options)
         exists = spans.score > float("-inf")
-        first, last = (
-            x + ids.row_starts()[:, tf.newaxis]
-            for x in (spans.first, spans.last)
-        )
-        start = tf.where(exists, _at(starts.values, first, exists), 0)
-        end = tf.where(exists, _at(ends.values, last, exists), 0)
+
+        def characters(values, places):
+            places = tf.where(
+                exists, places + ids.row_starts()[:, tf.newaxis], 0
+            )
+            # A batch of empty texts has no value at all.
+            found = tf.gather(tf.concat([values, [0]], axis=0), places)
+            return tf.where(exists, found, 0)
+
+        start = characters(starts.values, spans.first)
+        end = characters(ends.values, spans.last)
         texts = packing.substrings(context, start, end)
         probability, of_null = answers.probabilities(spans, texts, options)
         best = {
@@ -128,10 +121,7 @@ class SpanServing(Serving):
         return best
 
     def _with_null(
-        self,
-        best: Tensors,
-        spans: answers.Spans,
-        of_null: tf.Tensor,
+        self, best: Tensors, spans: answers.Spans, of_null: tf.Tensor
     ) -> Tensors:
         """Replaces the best spans by no answer where that is better."""
         difference = tf.where(
@@ -146,12 +136,5 @@ class SpanServing(Serving):
 
     def _score(self, rows: Tensors) -> tf.Tensor:
         """Scores windows: [N, S, 2], as start and as end."""
-        logits = self._answer(**rows)
+        logits = self._answer(rows)
         return tf.stack([logits["start_logits"], logits["end_logits"]], axis=2)
-
-
-def _at(values: tf.Tensor, places: tf.Tensor, exists: tf.Tensor) -> tf.Tensor:
-    """Picks values; where nothing exists, the first one."""
-    # A batch of empty texts has no value at all.
-    values = tf.concat([values, [0]], axis=0)
-    return tf.gather(values, tf.where(exists, places, 0))

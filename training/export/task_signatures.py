@@ -17,13 +17,12 @@ from training.export.functions import (
     Tensors,
     as_function,
     in_parts,
-    of_examples,
+    of_texts,
     padded,
-    strings,
 )
-from training.export.serving import INPUTS, Serving
+from training.export.requests import Inputs
+from training.export.serving import Serving, Signatures
 
-_TEXT = "The man went to the store."
 # Windows computed at once, so that the memory for a book is bounded.
 _WINDOWS_AT_ONCE = 64
 
@@ -94,42 +93,24 @@ class TaskServing(Serving):
             self._model.num_labels,
         )
 
-    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
-        kind, texts = self.description.kind, {"text": [_TEXT]}
-        if kind == "choice":
-            choices = [[_TEXT] * self._model.num_labels]
-            texts = {"context": [_TEXT], "choices": choices}
-            return {"serve_text": (self._serve_choices(), texts)}
-        if kind == "tagging":
-            serve_text, serve_words = self._serve_text_and_words()
-            words = {"words": [_TEXT.split()]}
-            return {
-                "serve_text": (serve_text, texts),
-                "serve_words": (serve_words, words),
-            }
-        if self.description.stride:
-            return {"serve_text": (self._serve_windows(), texts)}
-        if self.description.is_pair:
-            pair = {"text_a": [_TEXT], "text_b": [_TEXT]}
-            return {"serve_text": (self._serve_pair(), pair)}
-        return {"serve_text": (self._serve_text(), texts)}
+    def _text_signatures(self) -> Signatures:
+        said = self.description
+        if said.kind == "tagging":
+            return self._serve_text_and_words()
+        if said.kind == "choice":
+            return {"serve_text": self._serve_choices()}
+        if said.stride:
+            return {"serve_text": self._serve_windows()}
+        if said.is_pair:
+            return {"serve_text": self._serve_pair()}
+        return {"serve_text": self._serve_text()}
 
-    def _serve_windows(self) -> Callable:
+    def _serve_windows(self) -> tuple[Callable, Inputs]:
         """Returns `serve_text` of texts that may have several windows."""
         kind, pooling = self.description.kind, self.description.pooling
-        output = "score" if kind == "regression" else "probabilities"
         pools = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
 
-        answer = self._answer
-        if self.calibration != Calibration():
-            # The answers of windows are pooled before they are calibrated.
-            answer = as_function([self._ids] * 3)(self._raw_rows)
-
-        def of_rows(rows):
-            values = answer(*(rows[name] for name in INPUTS))[output]
-            return tf.reshape(values, [-1, self._model.num_labels])
-
-        @as_function([strings(None)])
+        @of_texts(())
         def serve_text(text):
             rows, number = windows.text_windows(
                 self._tokenizer.tokenize(text),
@@ -138,34 +119,35 @@ class TaskServing(Serving):
                 **self._special,
             )
             of_none = tf.zeros([0, self._model.num_labels])
-            predictions = in_parts(of_rows, rows, _WINDOWS_AT_ONCE, of_none)
+            # The answers of windows are pooled before they are calibrated.
+            predictions = in_parts(
+                self._model.predict, rows, _WINDOWS_AT_ONCE, of_none
+            )
             pooled = pools[pooling](predictions, number)
             if kind == "classification" and pooling == "max":
                 pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
             return self._named(pooled)
 
-        return serve_text
+        return serve_text, {"text": [self.text]}
 
-    def _serve_choices(self) -> Callable:
+    def _serve_choices(self) -> tuple[Callable, Inputs]:
         """Returns `serve_text` of contexts and their choices."""
         num_choices = self._model.num_labels
 
-        def answer(context, choices):
+        @of_texts((), (num_choices,))
+        def serve_text(context, choices):
             rows = self._pack(
                 tf.repeat(context, num_choices), tf.reshape(choices, [-1])
             )
             shape = [tf.shape(context)[0], num_choices, -1]
             return self._answer(
-                **{name: tf.reshape(x, shape) for name, x in rows.items()}
+                {name: tf.reshape(x, shape) for name, x in rows.items()}
             )
 
-        @as_function([strings(None), strings(None, num_choices)])
-        def serve_text(context, choices):
-            return of_examples(answer, context=context, choices=choices)
+        choices = [[self.text] * num_choices]
+        return serve_text, {"context": [self.text], "choices": choices}
 
-        return serve_text
-
-    def _serve_text_and_words(self) -> tuple[Callable, Callable]:
+    def _serve_text_and_words(self) -> Signatures:
         """Returns `serve_text` and `serve_words` of a tagger."""
         words = tf.RaggedTensorSpec([None] * 3, tf.int32, ragged_rank=2)
         answer = as_function([words])(self._answer_words)
@@ -173,7 +155,7 @@ class TaskServing(Serving):
         size = max(self._vocab.values()) + 1
         continues = [i in continuing for i in range(size)]
 
-        @as_function([strings(None)])
+        @of_texts(())
         def serve_text(text):
             words = tagging.words_of_pieces(
                 *self._tokenizer.tokenize_with_offsets(text), continues
@@ -185,18 +167,16 @@ class TaskServing(Serving):
                 "ends": ends,
             }
 
-        @as_function([strings(None, None)])
+        @of_texts((None,))
         def serve_words(words):
             words = tf.RaggedTensor.from_tensor(words, padding="")
             pieces = self._tokenizer.tokenize(words.values)
             return answer(words.with_values(pieces))
 
-        return serve_text, serve_words
-
-    def _raw_rows(self, *inputs: tf.Tensor) -> Tensors:
-        """Answers rows without calibration."""
-        rows = dict(zip(INPUTS, inputs, strict=True))
-        return {"probabilities": self._model.predict(rows)}
+        return {
+            "serve_text": (serve_text, {"text": [self.text]}),
+            "serve_words": (serve_words, {"words": [self.text.split()]}),
+        }
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         if self.description.kind == "choice":

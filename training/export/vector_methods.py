@@ -8,8 +8,7 @@ from training.export.asking import listed
 if TYPE_CHECKING:
     import numpy as np
 
-    from training.vectors.sentence_vectors import SentenceVectors
-    from training.vectors.texts import TextVectors
+    from training.vectors.texts import SentenceVectors, TextVectors
 
 Text = str | tuple[str, str]
 

@@ -3,14 +3,14 @@
 Axes: B batch, H hidden.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from data.finetuning.feature_options import TextFeatures
 from data.records.feature_spec import FeatureSpec
-from training.export.functions import Tensors, as_function, strings
-from training.export.serving import Serving
+from training.export.functions import Tensors
+from training.export.serving import Serving, Signatures
 
 
 class VectorServing(Serving):
@@ -52,16 +52,8 @@ class VectorServing(Serving):
         length = self.description.max_seq_length
         return TextFeatures(max_seq_length=length).specs
 
-    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
-        prompt = self._model.form.prompt()
-
-        @as_function([strings(None)])
-        def serve_text(text):
-            text = tf.strings.join([prompt, text]) if prompt else text
-            return self._answer(**self._pack(text))
-
-        sample = {"text": ["The man went to the store."]}
-        return {"serve_text": (serve_text, sample)}
+    def _text_signatures(self) -> Signatures:
+        return {"serve_text": self._serve_text(self._model.form.prompt())}
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         return {"vectors": self.scores(rows)}

@@ -156,7 +156,8 @@ class CheckpointManager:
     def _require_fit(self, checkpoint, variables) -> list[str]:
         """Refuses another model's checkpoint; returns the missing names."""
         report = compare(checkpoint, variables)
-        wrong = [*report.misshapen, *filter(is_weight, report.missing)]
+        lines = report.misshapen.values()
+        wrong = [*lines, *filter(is_weight, report.missing)]
         if wrong:
             raise ValueError(
                 f"{self._dir} holds a run of another model: "

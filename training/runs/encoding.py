@@ -20,7 +20,7 @@ from training.devices.strategy import is_tpu, policy_of
 from training.start.description import warn_if_unfinished
 from training.start.start import NOT_USED
 from training.vectors.extractor import open_strategy
-from training.vectors.sentence_vectors import QUERY, SentenceVectors
+from training.vectors.texts import QUERY, SentenceVectors
 
 
 def run(options: EncodingOptions) -> None:

@@ -82,9 +82,9 @@ class FirstWeights:
             {n: x for n, x in variables.items() if n not in left_out},
             others if heads else (),
         )
-        misshapen = [line.split(": ")[0] for line in self._report.misshapen]
+        misshapen = self._report.misshapen.keys()
         if misshapen:  # A head of another shape begins anew.
-            is_output = set(misshapen) <= {*self._heads}
+            is_output = misshapen <= {*self._heads}
             left_out = self._heads if is_output else others
         self._loaded = [n for n in self._report.loaded if n not in left_out]
         self.untrained = [n for n in variables if n not in self._loaded]
@@ -124,11 +124,11 @@ class FirstWeights:
             )
         elif has_rows and not self._match.is_certain:
             yield self._match.message
-        if self._report.misshapen:
+        if lines := self._report.misshapen.values():
             yield (
                 f"--init_checkpoint={self.path} has another head, such as one "
                 "for other labels: all but its head is taken, and the head of "
-                f"this task begins anew ({'; '.join(self._report.misshapen)})."
+                f"this task begins anew ({'; '.join(lines)})."
             )
 
     def prefix(self, output_dir: str) -> str:

@@ -70,8 +70,8 @@ class Extractor(Inference):
     """Computes vectors of rows; create it in the strategy's scope.
 
     Vectors are float32 whatever dtype the encoder computes in. `batch_size` is
-    B, over all devices, and `flag` the name of its flag. Raises ValueError for
-    pooling `cls` with a left-to-right model.
+    B, over all devices. Raises ValueError for pooling `cls` with a
+    left-to-right model.
     """
 
     def __init__(
@@ -81,7 +81,6 @@ class Extractor(Inference):
         *,
         max_seq_length: int,
         batch_size: int,
-        flag: str = "batch_size",
     ):
         if options.pooling == "cls" and model.config.left_to_right:
             raise ValueError(
@@ -94,7 +93,7 @@ class Extractor(Inference):
         self.model = model
         self._options = options
         self._max_seq_length = max_seq_length
-        self._batch_size, self._flag = batch_size, flag
+        self._batch_size = batch_size
 
     def cost(self, row: TextRow) -> int:
         """The number of values that are computed for a row."""
@@ -188,9 +187,10 @@ class Extractor(Inference):
             results = self.given(batch)
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
-                f"--{self._flag}={self._batch_size}: a batch of "
+                f"a batch of {self._batch_size} texts of "
                 f"{batch['input_ids'].shape[1]} wordpieces does not fit into "
-                "the device's memory; pass a smaller one."
+                "the device's memory; pass a smaller --batch_size (of "
+                "run_sentence_vectors.py: --encode_batch_size)."
             ) from error
         return [self._line(row, results, i) for i, row in enumerate(rows)]
 
@@ -199,8 +199,7 @@ class Extractor(Inference):
         options = self._options
         output = _encode(self.model, batch)
         vectors = pooling.mix_layers(
-            [output.layer(layer) for layer in options.layers],
-            options.layer_mix,
+            [output.layer(layer) for layer in options.layers], options.layer_mix
         )
         if options.whole_words:
             vectors = pooling.word_means(vectors, batch["word_ids"])
@@ -224,14 +223,9 @@ class Extractor(Inference):
         if options.attention:
             real = slice(len(row.tokens))
             attention = results["attention"][i, :, :, real, real].copy()
-        return LineVectors(
-            index=row.index,
-            names=names,
-            # A view would keep the whole batch in memory.
-            vectors=results["vectors"][i, : len(names)].copy(),
-            tokens=row.tokens,
-            attention=attention,
-        )
+        # A view would keep the whole batch in memory.
+        vectors = results["vectors"][i, : len(names)].copy()
+        return LineVectors(row.index, names, vectors, row.tokens, attention)
 
 
 def _encode(model: BertModel, batch) -> BertOutput:

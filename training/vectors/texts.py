@@ -1,16 +1,29 @@
-"""Vectors of texts that are given in Python."""
+"""Vectors of texts that are given in Python, and search among them.
 
-from collections.abc import Sequence
+Axes: N heads, S wordpieces, H hidden, K numbers of a vector.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from data.vectors.text_rows import TextRow, row_of
+from data.vectors import text_rows, vector_index
+from data.vectors.retrieval import unit
+from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
+from data.vectors.vector_index import Index
+from modeling import checkpoints
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.config.extraction_options import VectorOptions
 from training.vectors.extractor import Extractor, check_layer
+
+# Usual names of prompts.
+QUERY = ("query",)
+_DOCUMENT = ("document", "passage", "corpus")
 
 
 class TextVectors:
@@ -44,7 +57,7 @@ class TextVectors:
     ) -> list[LineVectors]:
         """Computes the vectors of texts, in their order.
 
-        A text is a string, or a pair of strings; `options` are fields of
+        A text is a string, or a pair of strings; `options` are other fields of
         `VectorOptions`. Raises ValueError for other texts, for a layer that the
         model does not have, and for pooling `cls` of one that reads left to
         right.
@@ -73,9 +86,7 @@ class TextVectors:
         row = self._row(text, 0)
         return row.tokens, self.extractor(options, 1).attention(row, layer)
 
-    def extractor(
-        self, options: VectorOptions, batch_size: int, flag: str = "batch_size"
-    ) -> Extractor:
+    def extractor(self, options: VectorOptions, batch_size: int) -> Extractor:
         """Returns the extractor for some options; refuses missing layers."""
         for layer in options.layers:
             check_layer("layers", layer, self.loaded.config.num_hidden_layers)
@@ -87,7 +98,6 @@ class TextVectors:
                 options,
                 max_seq_length=self.max_seq_length,
                 batch_size=batch_size,
-                flag=flag,
             )
         return self._extractors[options, batch_size]
 
@@ -103,10 +113,109 @@ class TextVectors:
         second = "".join(texts[1:])
         if second:
             require_pairs(self.loaded.config, f"texts[{number}]")
-        return row_of(
-            texts[0],
-            second,
-            self.loaded.tokenizer,
-            self.max_seq_length,
-            number,
+        return text_rows.row_of(
+            texts[0], second, self.loaded.tokenizer, self.max_seq_length, number
         )
+
+
+class SentenceVectors(TextVectors):
+    """Computes the vectors of a model of the kind `vectors`, and searches."""
+
+    def __init__(self, loaded: LoadedModel, max_seq_length: int | None = None):
+        super().__init__(loaded, max_seq_length)
+        self.form = loaded.model.form
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        batch_size: int = 32,
+        prompt_name: str | None = None,
+        vector_size: int | None = None,
+    ) -> np.ndarray:
+        """Computes float32 [texts, K]; see `bert.Model.encode`.
+
+        Raises ValueError for a text that is no string, an unknown prompt or
+        size, or a batch_size below 1.
+        """
+        size, prompt = self.size_of(vector_size), self.form.prompt(prompt_name)
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise ValueError(
+                    f"texts[{number}] is {text!r:.60}, expected a string: a "
+                    "sentence vector is that of one text."
+                )
+        rows = list(self.rows(texts, prompt))
+        lines = self.extracted(rows, self.sentence_extractor(batch_size))
+        return self.finished(np.stack([x.vectors[0, 0] for x in lines]), size)
+
+    def rows(self, texts: Iterable[str], prompt: str) -> Iterator[TextRow]:
+        """Yields the rows of texts, with a prompt before each."""
+        tokenizer, most = self.loaded.tokenizer, self.max_seq_length
+        for number, text in enumerate(texts):
+            yield text_rows.single_row(prompt + text, tokenizer, most, number)
+
+    def sentence_extractor(self, batch_size: int) -> Extractor:
+        """Returns what computes the vectors of rows before `finished`."""
+        options = VectorOptions(layers=(-1,), pooling=self.form.pooling)
+        return self.extractor(options, batch_size)
+
+    def size_of(self, vector_size: int | None) -> int:
+        """Returns K, the full size for None; refuses what was not trained."""
+        sizes = self.form.sizes(self.loaded.config.hidden_size)
+        if vector_size and vector_size not in sizes:
+            raise ValueError(
+                f"--vector_size={vector_size}, but the model was trained for "
+                f"vectors of {' or '.join(map(str, sizes))} numbers."
+            )
+        return vector_size or sizes[0]
+
+    def finished(self, vectors: np.ndarray, size: int) -> np.ndarray:
+        """Returns the first K numbers, of length 1 if the form says so."""
+        vectors = vectors[..., :size]
+        return unit(vectors) if self.form.normalize else vectors
+
+    def search(
+        self,
+        questions: Sequence[str],
+        texts: Sequence[str] | str,
+        *,
+        top_k: int,
+        batch_size: int,
+    ) -> list[list[dict[str, Any]]]:
+        """Finds the texts nearest to each question; see `bert.Model.search`."""
+        if top_k < 1:
+            raise ValueError(f"top_k is {top_k}, expected 1 or more.")
+        if isinstance(texts, str):
+            index = self.open_index(texts)
+        else:
+            prompt_name = self.form.usual(_DOCUMENT)
+            vectors = self.encode(texts, batch_size, prompt_name)
+            index = Index(vectors, texts, is_unit=False)
+        prompt_name, size = self.form.usual(QUERY), index.vectors.shape[1]
+        vectors = self.encode(questions, batch_size, prompt_name, size)
+        return list(index.search(vectors, top_k))
+
+    def open_index(self, path: str) -> Index:
+        """Opens an index that was made with this model."""
+        return vector_index.open_index(path, self.fingerprint())
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Returns what vectors must have in common to be compared.
+
+        Of the encoder's weights those that make vectors; not the pooler.
+        """
+        weights, tokenizer = hashlib.sha256(), self.loaded.tokenizer
+        variables = checkpoints.variables_by_name([self.loaded.encoder])
+        for name in sorted(variables):
+            if not name.startswith("bert/pooler/"):
+                weights.update(name.encode())
+                weights.update(variables[name].numpy().tobytes())
+        words = json.dumps(sorted(tokenizer.vocab.items())).encode()
+        return {
+            "weights_sha256": weights.hexdigest(),
+            "vocabulary_sha256": hashlib.sha256(words).hexdigest(),
+            "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
+            "pooling": self.form.pooling,
+            "normalize": self.form.normalize,
+            "max_seq_length": self.max_seq_length,
+        }

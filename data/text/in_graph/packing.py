@@ -10,7 +10,7 @@ import tensorflow as tf
 
 def pack(
     ids_a: tf.RaggedTensor,
-    ids_b: tf.RaggedTensor | None,
+    ids_b: tf.RaggedTensor | None = None,
     *,
     max_seq_length: int,
     cls_id: int,

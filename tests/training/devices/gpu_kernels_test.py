@@ -11,6 +11,7 @@ from tensorflow.python.framework import config as tensorflow_config
 from data.finetuning import feature_options
 from data.records import feature_spec
 from data.squad import windows
+from data.text.vocabulary import load_vocab
 from modeling import (
     BertConfig,
     BertModel,
@@ -278,7 +279,9 @@ def test_an_export_answers_ids(config, goldens, kind, policy):
         model={},
         weights="",
     )
-    served = TaskServing(model, description, str(goldens / "vocab.txt"))
+    served = TaskServing(
+        model, description, load_vocab(str(goldens / "vocab.txt"))
+    )
     check(served._answer.get_concrete_function())
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from data.text.vocabulary import load_vocab
 from modeling import BertConfig, PretrainingModel, SpanModel
 from tests.support import rounding
 from tests.support.serving_support import INPUTS, LENGTH, finished_run
@@ -32,7 +33,9 @@ def pretrained(goldens, config, **description):
     described = PretrainingDescription(
         task_name="pretraining", kind="pretraining", top_k=2, **description
     )
-    return PretrainingServing(model, described, str(goldens / "vocab.txt"))
+    return PretrainingServing(
+        model, described, load_vocab(str(goldens / "vocab.txt"))
+    )
 
 
 def of_questions(goldens, config, **description):
@@ -48,7 +51,9 @@ def of_questions(goldens, config, **description):
         null_score_diff_threshold=0.0,
         **description,
     )
-    return SpanServing(SpanModel(config), described, str(goldens / "vocab.txt"))
+    return SpanServing(
+        SpanModel(config), described, load_vocab(str(goldens / "vocab.txt"))
+    )
 
 
 KINDS = (

@@ -19,6 +19,7 @@ import bert
 from data.calibration import Calibration
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
+from data.text.vocabulary import load_vocab
 from modeling import BertConfig, SentenceEncoder, VectorForm, checkpoints
 from tests.support import rounding
 from tests.support.serving_support import INPUTS, TEXTS, finished_run
@@ -300,7 +301,10 @@ def test_windows_are_pooled_and_calibrated(
     path.write_text(json.dumps(said))
     calibration = Calibration(3.0, thresholds)
     served = TaskServing(
-        *(model, read(str(tmp_path)), str(tmp_path / "vocab.txt"), calibration)
+        model,
+        read(str(tmp_path)),
+        load_vocab(str(tmp_path / "vocab.txt")),
+        calibration,
     )
 
     class Exact:

@@ -131,7 +131,7 @@ def test_no_pair_is_answered_by_an_untrained_head(
 ):
     serving = load_without(finished, goldens, tmp_path, scope)
     assert "serve_pair" not in serving.signatures
-    assert serving.samples().keys() == serving.signatures.keys()
+    assert serving.exported.keys() == serving.signatures.keys()
     assert "second text" not in serving.in_words()
     outputs = serving.signatures["serve_text"](tf.constant(TEXTS))
     assert sorted(outputs) == ["positions", "probabilities", "tokens"]

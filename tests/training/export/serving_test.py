@@ -15,6 +15,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from data.finetuning.feature_options import feature_specs
 from data.records import tfrecord
 from data.records.feature_spec import FeatureSpec, encode_examples
+from data.text.vocabulary import load_vocab
 from modeling import BertConfig
 from modeling.objectives.spans import SpanModel
 from tests.support import rounding
@@ -28,8 +29,9 @@ from tests.support.serving_support import (
     served,
 )
 from training.config.run_options import ExportOptions, ServingOptions
-from training.export import interface, saved_model
+from training.export import saved_model
 from training.export.predictor import Predictor
+from training.export.serving import choose
 from training.export.span_signatures import SpanServing
 from training.start.description import SpanDescription
 
@@ -186,7 +188,7 @@ def test_examples_are_answered_as_by_the_original(finished, asked, tmp_path):
 def test_the_default_takes_texts(finished):
     serving = saved_model.load(finished[0])
     signatures = ("text", "ids", "examples")
-    chosen = interface.choose(serving, ServingOptions(signatures=signatures))
+    chosen = choose(serving, ServingOptions(signatures=signatures))
     assert sorted(chosen) == [
         "serve_examples",
         "serve_ids",
@@ -201,7 +203,7 @@ def test_the_default_takes_texts(finished):
 
 def test_nothing_changes_by_default(finished):
     serving = saved_model.load(finished[0])
-    chosen = interface.choose(serving, ServingOptions())
+    chosen = choose(serving, ServingOptions())
     functions = {name: function for name, (function, _) in chosen.items()}
     assert functions == serving.signatures
     assert list(chosen)[0] == "serving_default"
@@ -277,14 +279,14 @@ def questions(goldens):
             version_2_with_negative=False,
             null_score_diff_threshold=0.0,
         ),
-        str(goldens / "vocab.txt"),
+        load_vocab(str(goldens / "vocab.txt")),
     )
 
 
 @pytest.mark.parametrize("form", ["ids", "examples"])
 def test_questions_come_back_with_their_ids(questions, form):
     options = ServingOptions(signatures=(form,), like_original=True)
-    chosen = interface.choose(questions, options)
+    chosen = choose(questions, options)
     default = chosen["serving_default"][0].get_concrete_function()
     ids = questions.random_ids(np.random.default_rng(1), 3)
     mask = np.ones_like(ids)
