@@ -20,11 +20,7 @@ from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions, TaskOptions
 from training.finetuning import calibrating, earlier_model, explaining
-from training.finetuning.best_checkpoint import (
-    BestCheckpoint,
-    Choice,
-    open_choice,
-)
+from training.finetuning.best_checkpoint import BestCheckpoint, Choice
 from training.finetuning.checkpoint_table import compare_checkpoints
 from training.finetuning.distilling import Teacher, open_teacher
 from training.finetuning.finetuner import Finetuning
@@ -131,7 +127,7 @@ def open_run(
     )
     names = [*summary_names(start.metric), *task.metrics]
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
-    choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
+    choice = Choice.open(options.finetuning, dict.fromkeys(dev_sets, names))
     opened = options, task, teacher, sets, start, tokenizer
     return Opened(*opened, described, choice)
 
@@ -296,8 +292,7 @@ def train_and_score(
     before = {}
     if options.do_train:
         before = earlier_model.score(model.first, inputs, scorer)
-    dev = inputs.dev.values()
-    step = best.train(inputs.train, dev) if options.do_train else best.restore()
+    step = best.train(inputs.train, inputs.dev.values())
     if options.eval_checkpoints != "last":
 
         def score(step: int) -> Results:

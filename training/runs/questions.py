@@ -30,11 +30,7 @@ from training.finetuning.answers import (
     known_threshold,
     read_threshold,
 )
-from training.finetuning.best_checkpoint import (
-    BestCheckpoint,
-    Choice,
-    open_choice,
-)
+from training.finetuning.best_checkpoint import BestCheckpoint, Choice
 from training.finetuning.distilling import Teacher, open_teacher
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
@@ -139,7 +135,7 @@ def open_run(options: SquadOptions) -> Opened:
             options, Questions(data, tokenizer, options.windows)
         )
         names = {"dev": scorer.metric_names} if scorer.has_answers else {}
-    choice = open_choice(options.finetuning, names)
+    choice = Choice.open(options.finetuning, names)
     return Opened(options, teacher, start, scorer, described, choice)
 
 
@@ -283,11 +279,8 @@ def train_and_score(
         return {"dev": scorer.evaluate(model.outputs(inputs.dev), step)}
 
     best = BestCheckpoint(model, evaluate, opened.choice)
-    if inputs.train:
-        dev = filter(None, [inputs.dev])
-        step = best.train(inputs.train, dev, inputs.num_examples)
-    else:
-        step = best.restore()
+    dev = filter(None, [inputs.dev])
+    step = best.train(inputs.train, dev, inputs.num_examples)
     # --do_predict scores what it answers.
     if scorer and not opened.options.do_predict and scorer.step != step:
         evaluate(step)
