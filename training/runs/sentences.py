@@ -289,7 +289,6 @@ def describe(opened: Opened, weights: str = "") -> None:
         task_name=options.texts.task_name,
         kind="vectors",
         model={},
-        max_seq_length=options.finetuning.max_seq_length,
         data={name: options.find(name) for name in _REMEMBERED},
     )
     description.write(options, described, weights)

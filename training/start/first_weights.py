@@ -88,11 +88,8 @@ class FirstWeights:
             left_out = self._heads if is_output else others
         self._loaded = [n for n in self._report.loaded if n not in left_out]
         self.untrained = [n for n in variables if n not in self._loaded]
-        self._missing_pooler = [
-            name
-            for name in self.untrained
-            if reads_pooler and name.startswith("bert/pooler/")
-        ]
+        poolers = [n for n in self.untrained if n.startswith("bert/pooler/")]
+        self._missing_pooler = poolers if reads_pooler else []
 
     def load(self, variables: Mapping[str, tf.Variable]) -> None:
         """Assigns variables by full name, and logs which were loaded."""

@@ -160,11 +160,10 @@ class Start(NamedTuple):
 
         Step 0 = there is none, and the weights are those of init_checkpoint.
         """
-        restored = self.manager.restore(weights)
-        if not restored:
-            return 0
-        logging.info("Using %s.", self.manager.prefix(restored[0]))
-        return restored[0]
+        step, _ = self.manager.restore(weights) or (0, {})
+        if step:
+            logging.info("Using %s.", self.manager.prefix(step))
+        return step
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Raises ValueError if the run was trained on other data."""

@@ -80,10 +80,8 @@ def keep_vocabulary(
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return
-    kept, path = (
-        os.path.join(output_dir, name)
-        for name in (VOCABULARIES[0], tokenizer_files.CONFIG)
-    )
+    kept = os.path.join(output_dir, VOCABULARIES[0])
+    path = os.path.join(output_dir, tokenizer_files.CONFIG)
     if vocab_file.endswith(".txt") and not vocabulary.added_tokens(folder):
         files.copy(vocab_file, kept)  # records know the checksum of the file
     else:
