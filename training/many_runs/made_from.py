@@ -51,12 +51,14 @@ _DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
 
 
 def facts_of(
-    options: ClassifierOptions, sets: Mapping[str, RecordFiles]
+    options: ClassifierOptions,
+    train: RecordFiles,
+    dev: Mapping[str, RecordFiles],
 ) -> dict[str, Any]:
     """Returns all that a run's scores depend on, as values for JSON.
 
     The names are full names of options, such as `finetuning.train.seed`, and
-    `SET_sha256`, for the checksum of the records of each of the `sets`.
+    `SET_sha256`, for the checksum of a set's records.
     """
     plain = dataclasses.asdict(options.replace(on_step=None))
     facts = {
@@ -79,7 +81,7 @@ def facts_of(
         facts["init_checkpoint_sha256"] = _weights_sha256(
             options.finetuning.init_checkpoint
         )
-    for name, records in sets.items():
+    for name, records in {"train": train, **dev}.items():
         manifest = read_json(records.paths[0] + files.MANIFEST_SUFFIX)
         facts[f"{name}_sha256"] = manifest["sha256"]
     return json.loads(json.dumps(facts, sort_keys=True))

@@ -170,13 +170,13 @@ def _checked(
     Raises ValueError for settings that cannot be trained.
     """
     devices = create_strategy(planned[0].finetuning.device).num_replicas_in_sync
-    sets = {"train": inputs.train, **inputs.dev}
     for trial in planned:
         folder, train = trial.output_dir, trial.finetuning.train
         parts = devices * train.gradient_accumulation_steps
         check_batch_size("trial_batch_sizes", train.train_batch_size, parts)
         with_steps(trial.finetuning, inputs.train.count)
-        recorded = RecordedRun(folder, _RECORD, facts_of(trial, sets))
+        facts = facts_of(trial, inputs.train, inputs.dev)
+        recorded = RecordedRun(folder, _RECORD, facts)
         if not (recorded.result or may_train):
             raise ValueError(
                 f"{folder} holds no finished trial; give --do_train, or the "
