@@ -134,8 +134,15 @@ def _with_settings(
     of_task = known.pop("task_options", {})
     if hasattr(options, "task_name"):
         name = known.pop("task_name", "")  # the same model reads tsv and csv
+        if not (options.task_name or name):
+            raise ValueError(
+                "Flag --task_name must have a value other than None: "
+                f"--output_dir={options.find('output_dir')} has no task.json "
+                "that names the task of a trained model."
+            )
         if not options.task_name:
-            options = _with_task(options, name)
+            logging.info("--task_name=%s, as the model's folder says.", name)
+            options = options.replace(task_name=name)
     now = {name: getattr(options, name, options.find(name)) for name in known}
     given = now if options.given is None else options.given
     changed = _left_out(known, now, given, folder)
@@ -147,18 +154,6 @@ def _with_settings(
             of_task |= _dev_share(of_task, options, folder)
         changed["task_options"] = now | _left_out(of_task, now, now, folder)
     return options.replace(**changed)
-
-
-def _with_task(options: Settings, name: str) -> Settings:
-    """Takes the task that a folder knows; "" = it knows none: ValueError."""
-    if not name:
-        raise ValueError(
-            "Flag --task_name must have a value other than None: "
-            f"--output_dir={options.find('output_dir')} has no task.json that "
-            "names the task of a trained model."
-        )
-    logging.info("--task_name=%s, as the model's folder says.", name)
-    return options.replace(task_name=name)
 
 
 def _dev_share(
