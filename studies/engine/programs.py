@@ -166,7 +166,7 @@ class Programs:
             results = classifier.run(options, inputs).results
             return dict(next(iter(results.values())))
 
-        return facts_of(options, inputs), train
+        return facts_of(options, inputs.train, inputs.dev), train
 
     def _answer(self, job: Job) -> tuple[dict, Callable]:
         """The facts of a run on questions, and the function that does it."""

@@ -4,9 +4,7 @@ predictions       runs a model over records: the outputs of every example
 finetuner         model, training loop and predictions of one run
 metric_values     names of metrics, and which value is better
 best_checkpoint   keeps the last weights, or the best on the dev set
-checkpoint_table  several checkpoints of a run compared
-task_run          what a run of one task takes and returns
-task_scorer       scores the dev sets of a task
+task_scorer       scores the dev sets of a task, with one checkpoint or more
 calibrating       fits, keeps and finds a calibration
 explaining        which words speak for a label
 distilling        a teacher's scores of the train set

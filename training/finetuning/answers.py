@@ -10,11 +10,9 @@ from absl import logging
 
 from data.progress import Progress
 from data.squad.answers import predict
-from data.squad.examples import SquadExample
 from data.squad.page import open_page
 from data.squad.predictions import Prediction, open_writer, remove_unwritten
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
-from data.squad.window_options import AnswerOptions
 from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
 from training.config.squad_options import SquadOptions
@@ -40,19 +38,18 @@ class QuestionScorer:
 
     def __init__(self, questions: Questions, options: SquadOptions):
         self.questions = questions
-        self._squad_options = options
-        self._options = options.answers
-        self._output_dir = options.finetuning.train.output_dir
-        self.has_answers = any(map(self._is_scored, questions.examples))
+        self._options = options
+        self._has_null = options.answers.version_2_with_negative
+        self._output_dir = options.output_dir
+        self.has_answers = any(
+            example.is_scored(self._has_null) for example in questions.examples
+        )
         self.step: int | None = None
 
     @property
     def metric_names(self) -> list[str]:
-        """Names of the metrics of `evaluate`; [] if no answers are known."""
-        exact = "exact_match"
-        if self._options.version_2_with_negative:
-            exact = "exact"
-        return [exact, "f1"] if self.has_answers else []
+        """Names of the metrics of `evaluate`."""
+        return ["exact" if self._has_null else "exact_match", "f1"]
 
     def evaluate(
         self, outputs: Mapping[str, np.ndarray], step: int
@@ -62,20 +59,14 @@ class QuestionScorer:
         `outputs` are what `SpanModel.score_examples` returns for all windows.
         Returns the scores by name.
         """
-        threshold = known_threshold(self._options, self._output_dir, step)
-        scorer = self._new_scorer()
+        threshold = known_threshold(self._options, step)
+        scorer = Scorer(self._has_null)
         for prediction in self._predictions(outputs):
-            prediction.text = prediction.text_at(threshold)
-            self._score(scorer, prediction)
-        self._write_metrics(scorer, threshold, step)
+            self._score(scorer, prediction, threshold)
+        self._write_metrics(scorer, threshold, step, {})
         return scorer.results()
 
-    def write(
-        self,
-        outputs: Mapping[str, np.ndarray],
-        step: int,
-        write_html: bool = False,
-    ) -> float:
+    def write(self, outputs: Mapping[str, np.ndarray], step: int) -> float:
         """Writes the files of a prediction, and metrics.json if it is scored.
 
         `outputs` are what `SpanModel.score_examples` returns for all windows.
@@ -83,35 +74,32 @@ class QuestionScorer:
         null_score_diff_threshold that was used.
         """
         found, predictions = {}, self._predictions(outputs)
-        if self._squad_options.find_null_threshold:
+        if self._options.find_null_threshold:
             predictions = list(predictions)
             found = self._find(predictions, step)
             threshold = found["best_f1_thresh"]
         else:
-            threshold = known_threshold(self._options, self._output_dir, step)
-        scorer = self._new_scorer()
+            threshold = known_threshold(self._options, step)
+        scorer = Scorer(self._has_null)
         page = contextlib.nullcontext(lambda prediction, score: None)
-        if write_html:
-            page = open_page(
-                os.path.join(self._output_dir, "predictions.html"),
-                f"{os.path.basename(self.questions.data.name)}, step {step}",
-            )
+        if self._options.write_html:
+            path = os.path.join(self._output_dir, "predictions.html")
+            name = os.path.basename(self.questions.data.name)
+            page = open_page(path, f"{name}, step {step}")
         with (
-            open_writer(
-                self._output_dir, self._options.version_2_with_negative
-            ) as write,
+            open_writer(self._output_dir, self._has_null) as write,
             page as add_to_page,
         ):
             for prediction in predictions:
-                prediction.text = prediction.text_at(threshold)
+                score = self._score(scorer, prediction, threshold)
                 write(prediction)
-                add_to_page(prediction, self._score(scorer, prediction))
+                add_to_page(prediction, score)
             # Not earlier, so that an error keeps the earlier prediction.
             remove_unwritten(
                 self._output_dir,
                 metrics=self.has_answers,
-                odds=self._options.version_2_with_negative,
-                page=write_html,
+                odds=self._has_null,
+                page=self._options.write_html,
             )
         logging.info("Wrote predictions.json and more to %s", self._output_dir)
         if self.has_answers:
@@ -123,11 +111,12 @@ class QuestionScorer:
     ) -> Iterator[Prediction]:
         """Yields predictions in the order of the file, for a threshold of 0."""
         scores, questions = self._scores(outputs), self.questions
+        at_zero = {"null_score_diff_threshold": 0.0}
         predictions = predict(
             questions.converted,
             scores[..., 0],
             scores[..., 1],
-            options=self._options.replace(null_score_diff_threshold=0.0),
+            options=self._options.answers.replace(**at_zero),
         )
         with Progress(
             "answering", total=len(questions.examples), unit="questions"
@@ -139,7 +128,7 @@ class QuestionScorer:
     def _scores(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Returns start and end scores of whole windows: float32 [N, S, 2]."""
         given = outputs["predictions"]
-        if self._squad_options.score_padding:
+        if self._options.score_padding:
             return given
         # Differs from the original: padding is never among the n best starts or
         # ends, because a trimmed batch has no scores for it. The original's
@@ -150,26 +139,21 @@ class QuestionScorer:
         np.copyto(scores[:, : given.shape[1]], given, where=is_text[..., None])
         return scores
 
-    def _new_scorer(self) -> Scorer:
-        return Scorer(self._options.version_2_with_negative)
-
     def _score(
-        self, scorer: Scorer, prediction: Prediction
+        self, scorer: Scorer, prediction: Prediction, threshold: float
     ) -> QuestionScore | None:
-        """Adds a prediction to the scores; None = it is not scored."""
-        if self._is_scored(prediction.example):
+        """Chooses the answer, and adds it to the scores; None = unscored."""
+        prediction.text = prediction.text_at(threshold)
+        if prediction.example.is_scored(self._has_null):
             return scorer.add(prediction.text, prediction.example.answers)
         return None
-
-    def _is_scored(self, example: SquadExample) -> bool:
-        return example.is_scored(self._options.version_2_with_negative)
 
     def _find(
         self, predictions: Iterable[Prediction], step: int
     ) -> dict[str, float]:
         """Finds and saves the threshold with the best F1."""
-        at_zero = self._new_scorer()
-        scored = [x for x in predictions if self._score(at_zero, x)]
+        at_zero = Scorer(self._has_null)
+        scored = [x for x in predictions if self._score(at_zero, x, 0.0)]
         found = find_best_thresholds(scored)
         threshold = found["best_f1_thresh"]
         saved = {
@@ -195,25 +179,21 @@ class QuestionScorer:
         scorer: Scorer,
         threshold: float,
         step: int,
-        found: Mapping[str, float] | None = None,
+        found: Mapping[str, float],
     ) -> None:
         """Writes metrics.json and a TensorBoard event; logs the scores."""
         results = scorer.results()
-        events.write_scalars(
-            os.path.join(self._output_dir, "eval"), results, step
-        )
-        if self._options.version_2_with_negative:
+        folder = os.path.join(self._output_dir, "eval")
+        events.write_scalars(folder, results, step)
+        if self._has_null:
             results["null_score_diff_threshold"] = threshold
-        results.update(found or {})
+        results |= found
         facts = {"global_step": step, "file": self.questions.data.name}
         path = os.path.join(self._output_dir, "metrics.json")
         write_json(path, facts | results)
         self.step = step
-        logging.info(
-            "***** Results at step %d *****\n  %s",
-            step,
-            "\n  ".join(f"{name} = {x:.6g}" for name, x in results.items()),
-        )
+        lines = [f"\n  {name} = {x:.6g}" for name, x in results.items()]
+        logging.info("***** Results at step %d *****%s", step, "".join(lines))
 
 
 def read_threshold(output_dir: str) -> dict[str, Any]:
@@ -235,18 +215,17 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
         ) from None
 
 
-def known_threshold(
-    options: AnswerOptions, output_dir: str, step: int
-) -> float:
+def known_threshold(options: SquadOptions, step: int) -> float:
     """Returns the given threshold, or that which was saved in output_dir.
 
     --find_null_threshold saves one. Without it, it is the threshold of the run
     which trained the model, or 0. A warning is logged if it was found at
     another step than `step`.
     """
-    if options.null_score_diff_threshold is not None:
-        return options.null_score_diff_threshold
-    if not options.version_2_with_negative:
+    given, output_dir = options.answers, options.output_dir
+    if given.null_score_diff_threshold is not None:
+        return given.null_score_diff_threshold
+    if not given.version_2_with_negative:
         return 0.0
     saved = read_threshold(output_dir)
     if not saved:

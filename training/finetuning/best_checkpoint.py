@@ -8,7 +8,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from absl import logging
 
@@ -27,6 +27,7 @@ from training.finetuning.metric_values import (
 from training.loop.checkpointing import CheckpointManager
 
 _RECORD = "best_checkpoint.json"
+_KEYS = ("metric", "value", "step", "history")
 
 
 class Choice(NamedTuple):
@@ -40,35 +41,33 @@ class Choice(NamedTuple):
     metric: str
     record: dict[str, Any]
 
+    @classmethod
+    def open(
+        cls, options: FinetuningOptions, names: Mapping[str, Sequence[str]]
+    ) -> Self:
+        """Finds the metric of --save_best, and what an earlier process chose.
 
-def open_choice(
-    options: FinetuningOptions, metric_names: Mapping[str, Sequence[str]]
-) -> Choice:
-    """Finds the metric of --save_best, and what an earlier process chose.
-
-    `metric_names` are set -> names of the metrics of an evaluation; {} =
-    nothing is evaluated. Raises ValueError if the metric is unknown, or the
-    folder holds a choice by another one.
-    """
-    metric = options.save_best
-    if not metric:
-        return Choice("", {})
-    if metric_names:
-        metric = _find_metric(metric, metric_names)
-    path = os.path.join(options.train.output_dir, _RECORD)
-    names = ("metric", "value", "step", "history")
-    record = find_json(path, names, "remove it to choose again")
-    if record:
-        for entry in record["history"][:1]:
+        `names` are set -> names of the metrics of an evaluation; {} = nothing
+        is evaluated. Raises ValueError if the metric is unknown, or the folder
+        holds a choice by another one.
+        """
+        metric = options.save_best
+        if not metric:
+            return cls("", {})
+        if names:
+            metric = _find_metric(metric, names)
+        path = os.path.join(options.train.output_dir, _RECORD)
+        record = find_json(path, _KEYS, "remove it to choose again")
+        for entry in record.get("history", [])[:1]:
             first = next(name for name in entry if name != "step")
             metric = metric.removeprefix(f"{first}/")
-        if record["metric"] != metric:
+        if record and record["metric"] != metric:
             raise ValueError(
                 f"--save_best={metric}, but {path} has chosen by "
                 f"{record['metric']}; give that metric, or another "
                 "--output_dir."
             )
-    return Choice(metric, record)
+        return cls(metric, record)
 
 
 class BestCheckpoint:
@@ -88,7 +87,7 @@ class BestCheckpoint:
     def __init__(
         self,
         finetuning: Any,
-        evaluate: Callable[[int], Results | None],
+        evaluate: Callable[[int], Results],
         choice: Choice,
     ):
         self._finetuning = finetuning
@@ -107,16 +106,17 @@ class BestCheckpoint:
 
     def train(
         self,
-        train_files: RecordFiles,
+        train_files: RecordFiles | None,
         dev: Iterable[RecordFiles] = (),
         num_examples: int | None = None,
     ) -> int:
-        """Trains or resumes; returns the step of the weights to use.
+        """Trains, resumes or, without records to train on, only loads.
 
-        Raises ValueError if earlier weights were chosen on other `dev` records.
+        Returns the step of the weights to use. Raises ValueError if earlier
+        weights were chosen on other `dev` records.
         """
-        if not self._metric:
-            return self._finetuning.train(train_files, self._look, num_examples)
+        if train_files is None:
+            return self.restore()
         latest = self._finetuning.manager.latest_step()
         if latest is None:
             # The run was killed before its first checkpoint, or its checkpoints
@@ -136,6 +136,8 @@ class BestCheckpoint:
             )
             return self.restore()
         step = self._finetuning.train(train_files, self._compare, num_examples)
+        if not self._metric:
+            return step
         if step not in self._steps():
             self._compare(step)
         return self.restore()
@@ -178,13 +180,12 @@ class BestCheckpoint:
             return {}
         return {"save_best": self._metric, "best": self._record["value"]}
 
-    def _look(self, step: int) -> bool:
-        self._evaluate(step)
-        return False
-
     def _compare(self, step: int) -> bool:
         """Evaluates, keeps the weights if they are best; True = stop."""
-        entry = {"step": step, **self._evaluate(step)}
+        results = self._evaluate(step)
+        if not self._metric:
+            return False
+        entry = {"step": step, **results}
         # A resumed run repeats evaluations; each is recorded once.
         others = self._record.get("history", [])
         history = [entry, *(x for x in others if x["step"] != step)]

@@ -21,6 +21,7 @@ from training.finetuning.task_scorer import TaskScorer
 
 # Every training changes the output layer.
 _HEAD = ("output_weights", "output_bias")
+_NAMES = ("weights", "temperature", "thresholds")
 _REMEDY = "fit it again with --do_eval --calibrate, or remove it"
 
 
@@ -70,9 +71,7 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
     other = model_folder.beside(weights) if is_prefix else weights
     for place in dict.fromkeys((folder, other or folder)):
         path = os.path.join(place, CALIBRATION)
-        saved = find_json(
-            path, ("weights", "temperature", "thresholds"), _REMEDY
-        )
+        saved = find_json(path, _NAMES, _REMEDY)
         if saved and saved["weights"] == _id_of(model):
             logging.info("Using the calibration of %s.", path)
             try:

@@ -8,10 +8,10 @@ from absl import logging
 
 from data.finetuning.feature_options import EXAMPLE_NUMBER
 from data.records import reuse, tfrecord
+from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.tasks import Task
 from training.finetuning.metric_values import Results
-from training.finetuning.task_run import Inputs
 from training.finetuning.task_scorer import TaskScorer
 from training.start.first_weights import FirstWeights
 
@@ -21,7 +21,7 @@ _ANY_DATA = {"labels": None, "examples_sha256": None}
 
 
 def score(
-    first: FirstWeights | None, inputs: Inputs, scorer: TaskScorer
+    first: FirstWeights | None, train: RecordFiles, scorer: TaskScorer
 ) -> Results:
     """Scores the weights of --init_checkpoint if they have the task's labels.
 
@@ -34,7 +34,7 @@ def score(
     folder = first.path if is_folder else os.path.dirname(first.path)
     trained = os.path.join(folder, "train.tf_record")
     if before := reuse.num_examples(trained):
-        path = inputs.train.paths[0]
+        path = train.paths[0]
         logging.info(
             "--init_checkpoint=%s was trained on %d examples; this run trains "
             "on %d.",
@@ -42,28 +42,28 @@ def score(
         )
         facts = [reuse.made_from(x) | _ANY_DATA for x in (trained, path)]
         if facts[0] == facts[1]:  # the same text has the same row
-            _log_new(folder, trained, inputs)
+            _log_new(folder, trained, train, scorer)
     return scorer.score()
 
 
-def _log_new(folder: str, trained: str, inputs: Inputs) -> None:
+def _log_new(
+    folder: str, trained: str, train: RecordFiles, scorer: TaskScorer
+) -> None:
     """Logs which rows of each set another folder does not have."""
-    learned, held_out = (
-        {row for path in paths for _, row in _rows(path)}
-        for paths in ([trained], files.find_in(folder, "eval*.tf_record"))
-    )
-    sets = {inputs.task.train_sets[0]: inputs.train, **inputs.dev}
+    learned = {row for _, row in _rows(trained)}
+    known = set(learned)
+    for path in files.find_in(folder, "eval*.tf_record"):
+        known.update(row for _, row in _rows(path))
+    sets = {scorer.task.train_sets[0]: train, **scorer.dev_files}
     for name, record_files in sets.items():
         rows = [*_rows(record_files.paths[0])]
-        new = {
-            i for i, row in rows if row not in learned and row not in held_out
-        }
+        new = {i for i, row in rows if row not in known}
         old = {i for i, row in rows if row in learned} - new
         logging.info(
             "%s set: %d examples, of which that run has learned %d, and %d are "
             "new%s",
             *(name, len({i for i, _ in rows}), len(old), len(new)),
-            _places(inputs.task, name, sorted(new)),
+            _places(scorer.task, name, sorted(new)),
         )
 
 
@@ -90,12 +90,8 @@ def _places(task: Task, set_name: str, numbers: Sequence[int]) -> str:
 
 def log(before: Results, after: Results, names: Sequence[str]) -> None:
     """Logs the metrics of each set that were scored before and after."""
-    for set_name, results in before.items():
-        logging.info(
-            "%s, before and after this training: %s",
-            set_name,
-            ", ".join(
-                f"{name} {results[name]:.4f} -> {after[set_name][name]:.4f}"
-                for name in names
-            ),
-        )
+    for set_name, old in before.items():
+        new = after[set_name]
+        told = [f"{name} {old[name]:.4f} -> {new[name]:.4f}" for name in names]
+        what = "before and after this training"
+        logging.info("%s, %s: %s", set_name, what, ", ".join(told))

@@ -97,9 +97,8 @@ class Explainer:
         numbers = ids.with_values(tf.range(1, tf.size(ids) + 1))
         pieces = self._lay_out(numbers, 0, 0)["input_ids"]
         for num_steps in _STEPS:
-            values, score, baseline = self._integrate(
-                rows, pieces, label, num_steps
-            )
+            found = self._integrate(rows, pieces, label, num_steps)
+            values, score, baseline = found
             error = abs(values.sum() - (score - baseline))
             if error <= max(_TOLERANCE * abs(score - baseline), _LEAST):
                 break
@@ -117,24 +116,21 @@ class Explainer:
         self, ids: tf.RaggedTensor, cls_id: int, sep_id: int
     ) -> dict[str, tf.Tensor]:
         """One text or a pair as the model reads it, [W, S]."""
-        said, special = self._described, {"cls_id": cls_id, "sep_id": sep_id}
-        length = {"max_seq_length": said.max_seq_length}
+        said, how = self._described, {"cls_id": cls_id, "sep_id": sep_id}
+        how["max_seq_length"] = said.max_seq_length
         if said.stride:
-            return windows.text_windows(ids, said.stride, **length, **special)[
-                0
-            ]
+            return windows.text_windows(ids, said.stride, **how)[0]
         second = ids[1:] if ids.nrows() > 1 else None
-        return packing.pack(ids[:1], second, cut=said.cut, **length, **special)
+        return packing.pack(ids[:1], second, cut=said.cut, **how)
 
     def _words(
         self, columns: tuple, of_pieces: np.ndarray, shown: set[int]
     ) -> list[tuple[int, int, int, float]]:
         """Joins wordpieces, numbered from 1, to `Explanation.words`."""
-        continuing = {i for x, i in self._vocab.items() if x.startswith("##")}
-        size = max(self._vocab.values()) + 1
-        words = tagging.words_of_pieces(
-            *columns, [i in continuing for i in range(size)]
-        )
+        continues = [False] * (max(self._vocab.values()) + 1)
+        for token, i in self._vocab.items():
+            continues[i] = token.startswith("##")
+        words = tagging.words_of_pieces(*columns, continues)
         found, first = [], 1
         for text, start, end, length in zip(
             words.pieces.value_rowids().numpy().tolist(),
@@ -190,9 +186,8 @@ class Explainer:
         vectors = base + shares * difference
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(vectors)
-            with embeddings.given(
-                tf.reshape(vectors, [-1, *vectors.shape[2:]])
-            ):
+            flat = tf.reshape(vectors, [-1, *vectors.shape[2:]])
+            with embeddings.given(flat):
                 logits = tf.cast(self._model.logits(batch), tf.float32)
             shape = [count, len(ids), self._model.num_labels]
             score = self._log_odds(tf.reshape(logits, shape), label)
@@ -213,17 +208,6 @@ class Explainer:
         others = [i for i in range(pooled.shape[-1]) if i != label]
         rest = tf.gather(pooled, others, axis=1)
         return pooled[:, label] - tf.reduce_logsumexp(rest, axis=1)
-
-
-def of_run(
-    options: ClassifierOptions,
-    model: Any,
-    vocab: Mapping[str, int],
-    described: TaskDescription,
-) -> Explainer | None:
-    """The explainer of a run's page; None = nothing is to be explained."""
-    number = number_of(options, model)
-    return Explainer(model, vocab, described, number) if number else None
 
 
 def number_of(options: ClassifierOptions, model: Any) -> int:

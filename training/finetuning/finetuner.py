@@ -82,10 +82,7 @@ class Finetuning:
         self,
         start: Start,
         num_choices: int = 1,
-        batch_sizes: Collection[str] = (
-            "eval_batch_size",
-            "predict_batch_size",
-        ),
+        batch_sizes: Collection[str] = (),
         pooling: str = "",
         make_batches: Callable[..., tf.data.Dataset] | None = None,
         distillation: Distillation | None = None,
@@ -110,6 +107,10 @@ class Finetuning:
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
+        }
+        self._order = {
+            "group_by_length": options.group_by_length,
+            "shuffle_window": options.shuffle_window,
         }
         self._make_batches = make_batches or functools.partial(
             length_batches.training_batches, num_choices=num_choices
@@ -139,8 +140,7 @@ class Finetuning:
         )
         weights = getattr(self.model, "class_weights", ())
         settings = train.shaping | {"class_weights": list(weights)}
-        for name in ("group_by_length", "shuffle_window"):
-            settings[name] = getattr(self.options, name)
+        settings |= self._order
         with (
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
@@ -175,8 +175,7 @@ class Finetuning:
             seed=train.seed,
             first_example=first_example,
             shard=shard,
-            shuffle_window=self.options.shuffle_window,
-            group_by_length=self.options.group_by_length,
+            **self._order,
             trim=self._batching["trim"],
             **trimming(train),
         )
@@ -224,16 +223,15 @@ class Finetuning:
         self, eval_files: RecordFiles
     ) -> tuple[dict[str, float], ExampleScores]:
         """Returns the original's figures, and the scores of every example."""
-        scores = self._scores(self.outputs(eval_files, "eval_batch_size"))
+        scores = self.predict(eval_files, "eval_batch_size")
         batch_size = self.options.eval_batch_size
         return scores.summary(self.model.metric, batch_size), scores
 
-    def predict(self, predict_files: RecordFiles) -> ExampleScores:
-        """The scores of every example; labels in the records are not used."""
-        return self._scores(self.outputs(predict_files))
-
-    def _scores(self, outputs: dict[str, np.ndarray]) -> ExampleScores:
-        """The scores of every example; windows are pooled."""
+    def predict(
+        self, record_files: RecordFiles, batch_size: str = "predict_batch_size"
+    ) -> ExampleScores:
+        """The scores of every example; windows are pooled; see `outputs`."""
+        outputs = self.outputs(record_files, batch_size)
         kind = getattr(self.model, "kind", "")
         return ExampleScores.of_outputs(outputs, kind, self._pooling)
 

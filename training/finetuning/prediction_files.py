@@ -1,5 +1,6 @@
 """The predictions of a task as files."""
 
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -215,14 +216,8 @@ def _label_texts(task: Task, answers: Any) -> list[str | float]:
     if task.kind == "regression":
         return list(answers)
     if task.kind == "multilabel":
-        return [
-            task.label_separator.join(
-                label
-                for label, is_on in zip(task.labels, row, strict=True)
-                if is_on
-            )
-            for row in answers
-        ]
+        join = task.label_separator.join
+        return [join(itertools.compress(task.labels, row)) for row in answers]
     return [task.labels[answer] for answer in answers]
 
 

@@ -42,15 +42,12 @@ class ExampleScores:
 
     @classmethod
     def of_outputs(
-        cls,
-        outputs: Mapping[str, np.ndarray],
-        kind: str = "",
-        pooling: str = "",
+        cls, outputs: Mapping[str, np.ndarray], kind: str, pooling: str
     ) -> Self:
         """Takes the scores from what `OutputCollector.of_records` returns.
 
-        `kind` (of the task) and `pooling` (see `long_text.pool`) are given if
-        rows are windows of examples.
+        `kind` is the task's. Rows that are windows of examples are pooled, see
+        `long_text.pool` for `pooling`.
         """
         values = dict(outputs)
         numbers = values.pop(EXAMPLE_NUMBER, None)
@@ -61,21 +58,11 @@ class ExampleScores:
         )
         if numbers is None:
             return scores
-        return scores._pooled(numbers[:, 0], kind, pooling)
-
-    def _pooled(self, numbers: np.ndarray, kind: str, pooling: str) -> Self:
-        """Returns the scores of examples from the scores of their windows."""
-        predictions = pool(self.predictions, numbers, pooling, kind)
-        labels = self.labels[first_windows(numbers)]
+        predictions = pool(scores.predictions, numbers[:, 0], pooling, kind)
+        labels = scores.labels[first_windows(numbers[:, 0])]
         loss, score = _compare(predictions, labels, kind)
-        return dataclasses.replace(
-            self,
-            predictions=predictions,
-            labels=labels,
-            loss=loss,
-            score=score,
-            weight=np.ones(len(labels), np.float32),
-        )
+        weight = np.ones(len(labels), np.float32)
+        return cls(predictions, labels, None, loss, score, weight)
 
     def calibrated(self, calibration: Calibration, kind: str) -> Self:
         """The scores with calibrated probabilities, and the loss of these."""

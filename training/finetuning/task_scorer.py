@@ -1,7 +1,7 @@
 """Scores the dev sets of a task by its metrics."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from absl import logging
@@ -9,36 +9,35 @@ from absl import logging
 from data import calibration, metrics
 from data.finetuning.tagging import words_of_rows
 from data.records.input_pipeline import RecordFiles
+from data.storage import files
 from data.storage.json_files import write_json
+from data.tables import aligned, tsv
 from data.tasks import Task
+from training.finetuning.metric_values import flat
 from training.finetuning.predictions import ExampleScores
 from training.loop import events
+from training.loop.checkpointing import CheckpointManager
 
 
 class TaskScorer:
-    """Scores a task's dev sets with the current weights of a model.
+    """Scores a task's dev sets with the current weights of a `Finetuning`.
 
-    `evaluate` runs the model over records; it returns the original's figures
-    and the scores of every example. Raises
-    ValueError if an example of a set has no label.
+    Raises ValueError if an example of a set has no label.
 
     Attributes:
+      task: the task.
+      dev_files: the records of the sets.
       step: step of the last evaluation that was written.
       results: that evaluation's set -> metric -> value.
       scores: that evaluation's set -> scores of every example.
     """
 
     def __init__(
-        self,
-        evaluate: Callable[[RecordFiles], tuple[dict, ExampleScores]],
-        task: Task,
-        dev_files: Mapping[str, RecordFiles],
-        output_dir: str,
+        self, finetuning: Any, task: Task, dev_files: Mapping[str, RecordFiles]
     ):
-        self._evaluate = evaluate
-        self._task = task
-        self._dev_files = dev_files
-        self._output_dir = output_dir
+        self._finetuning, self.task = finetuning, task
+        self.dev_files = dev_files
+        self._output_dir = finetuning.options.train.output_dir
         self._gold = {name: _gold(task, name) for name in dev_files}
         self.step: int | None = None
         self.results: dict[str, dict[str, float]] = {}
@@ -52,42 +51,38 @@ class TaskScorer:
         Returns set -> metric -> value.
         """
         self.results = {}
-        for number, set_name in enumerate(self._dev_files):
+        for number, set_name in enumerate(self.dev_files):
             summary, scored, answers, scores = self._score(set_name)
             gold = self._gold[set_name]
             name = f"eval_{set_name}" if number else "eval"
             events.write_eval_results(self._output_dir, summary, step, name)
-            _log_tables(self._task, gold, answers)
-            logging.info(
-                "%s: %s",
-                set_name,
-                ", ".join(
-                    f"{key} = {value:.4f}" for key, value in scored.items()
-                ),
-            )
+            _log_tables(self.task, gold, answers)
+            told = ", ".join(f"{n} = {x:.4f}" for n, x in scored.items())
+            logging.info("%s: %s", set_name, told)
             self.results[set_name] = summary | scored
             self.scores[set_name] = scores
-            if self._task.kind in calibration.KINDS:
+            if self.task.kind in calibration.KINDS:
                 self._details[set_name] = metrics.details(
-                    gold, answers, scores.predictions, self._task.labels
+                    gold, answers, scores.predictions, self.task.labels
                 )
         self.step = step
-        self.write_metrics({})
+        self._more = {}
+        self.write_metrics()
         return self.results
 
-    def write_metrics(self, more: Mapping[str, Any]) -> None:
-        """Writes metrics.json: the last results and the given values."""
-        self._more = dict(more)
-        found = {"global_step": self.step, **self.results, **more}
+    def write_metrics(self, **more: Any) -> None:
+        """Writes metrics.json: the last results and what is known of them."""
+        self._more |= more
+        found = {"global_step": self.step, **self.results, **self._more}
         if self._details:
             found["details"] = self._details
         write_json(os.path.join(self._output_dir, "metrics.json"), found)
 
     def fit(self) -> tuple[str, calibration.Calibration]:
         """Fits a calibration on the first set; returns the set's name, too."""
-        name = next(iter(self._dev_files))
+        name = next(iter(self.dev_files))
         raw = self.scores[name].predictions
-        return name, calibration.fit(self._task.kind, self._gold[name], raw)
+        return name, calibration.fit(self.task.kind, self._gold[name], raw)
 
     def calibrate(self, found: calibration.Calibration) -> dict[str, Any]:
         """Calibrates `scores`; adds to metrics.json and the log what changes.
@@ -95,32 +90,64 @@ class TaskScorer:
         Metrics and losses stay those of the uncalibrated probabilities. Returns
         set -> `calibration.figures`.
         """
-        kind, told = self._task.kind, {}
+        kind, told = self.task.kind, {}
         if found == calibration.Calibration() or not self.scores:
             return told
         for name, scores in self.scores.items():
             given = self._gold[name], scores.predictions, found
-            told[name] = calibration.figures(kind, self._task.labels, *given)
+            told[name] = calibration.figures(kind, self.task.labels, *given)
             self.scores[name] = scores.calibrated(found, kind)
             logging.info("%s:\n%s", name, calibration.as_text(told[name]))
-        self.write_metrics(self._more | {"calibration": told})
+        self.write_metrics(calibration=told)
         return told
 
     def score(self) -> dict[str, dict[str, float]]:
         """Returns what `write` returns, without writing anything."""
-        scored = {name: self._score(name) for name in self._dev_files}
+        scored = {name: self._score(name) for name in self.dev_files}
         return {name: parts[0] | parts[1] for name, parts in scored.items()}
+
+    def compare(self, which: str) -> None:
+        """Scores checkpoints of a run, loads them, writes checkpoints.tsv.
+
+        `which` is `all`, or steps separated by commas. Raises ValueError if a
+        checkpoint is missing.
+        """
+        rows, manager = [], self._finetuning.manager
+        for step in _steps(which, manager):
+            self._finetuning.load(manager.prefix(step))
+            scores = flat(self.score())
+            if not rows:
+                rows.append(["step", *scores])
+            rows.append([step, *scores.values()])
+        path = os.path.join(self._output_dir, "checkpoints.tsv")
+        files.write_text(path, tsv(rows))
+        told = self._output_dir, aligned(rows)
+        logging.info("Checkpoints of %s:\n%s", *told)
 
     def _score(self, set_name: str) -> tuple[dict, dict, Any, ExampleScores]:
         """The original's figures, the task's metrics, answers and scores."""
-        summary, scores = self._evaluate(self._dev_files[set_name])
-        answers = answers_of(self._task, set_name, scores)
-        return (
-            summary,
-            self._task.score(self._gold[set_name], answers),
-            answers,
-            scores,
+        summary, scores = self._finetuning.evaluate(self.dev_files[set_name])
+        answers = answers_of(self.task, set_name, scores)
+        scored = self.task.score(self._gold[set_name], answers)
+        return summary, scored, answers, scores
+
+
+def _steps(which: str, manager: CheckpointManager) -> list[int]:
+    """The steps that `which` names; refuses those without a checkpoint."""
+    there = manager.steps()
+    asked = there
+    if which != "all":
+        asked = sorted({int(step) for step in which.split(",")})
+    missing = [step for step in asked if step not in there]
+    if missing or not there:
+        raise ValueError(
+            f"--eval_checkpoints={which}: there is no checkpoint"
+            + (f" of step {', '.join(map(str, missing))}" if missing else "")
+            + f", only of {', '.join(map(str, there)) or 'none'}; "
+            "a finished run keeps the last one, unless --keep_checkpoint_max "
+            "says how many."
         )
+    return asked
 
 
 def _gold(task: Task, set_name: str) -> Any:

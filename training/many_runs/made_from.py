@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json
 from modeling.checkpoints.model_folder import weights_sha256
 from modeling.config import BertConfig
 from training.config.finetuning_options import ClassifierOptions
 from training.devices.strategy import precision_of
-from training.finetuning.task_run import Inputs
 
 # Options that change neither the training nor the scores: a run resumes, or
 # counts as finished, whatever their values are.
@@ -50,7 +50,11 @@ _weights_sha256 = functools.lru_cache(maxsize=1)(weights_sha256)
 _DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
 
 
-def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
+def facts_of(
+    options: ClassifierOptions,
+    train: RecordFiles,
+    dev: Mapping[str, RecordFiles],
+) -> dict[str, Any]:
     """Returns all that a run's scores depend on, as values for JSON.
 
     The names are full names of options, such as `finetuning.train.seed`, and
@@ -77,7 +81,7 @@ def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
         facts["init_checkpoint_sha256"] = _weights_sha256(
             options.finetuning.init_checkpoint
         )
-    for name, records in {"train": inputs.train, **inputs.dev}.items():
+    for name, records in {"train": train, **dev}.items():
         manifest = read_json(records.paths[0] + files.MANIFEST_SUFFIX)
         facts[f"{name}_sha256"] = manifest["sha256"]
     return json.loads(json.dumps(facts, sort_keys=True))

@@ -23,9 +23,9 @@ from training.config.finetuning_options import (
     task_names,
 )
 from training.devices.strategy import create_strategy, num_workers
-from training.finetuning.task_run import Outcome
 from training.many_runs import trials
 from training.many_runs.repeat import repeat
+from training.runs.classifier import Outcome
 
 # The metric of Table 1 where it is not the main metric of the task.
 _METRICS = {"stsb": "spearman"}

@@ -24,13 +24,13 @@ from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import check_batch_size, create_strategy
 from training.finetuning.finetuner import with_steps
 from training.finetuning.metric_values import flat
-from training.finetuning.task_run import Inputs, Outcome
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs.made_from import facts_of
 from training.many_runs.recorded_run import RecordedRun
 from training.many_runs.repeat import repeat
 from training.many_runs.trial_choice import Trial, choose, short, summarize
 from training.runs import classifier
+from training.runs.classifier import Inputs, Outcome
 from training.start import found_files
 
 _RECORD = "trial.json"
@@ -183,7 +183,8 @@ def _checked(
         parts = devices * train.gradient_accumulation_steps
         check_batch_size("trial_batch_sizes", train.train_batch_size, parts)
         with_steps(trial.finetuning, inputs.train.count)
-        recorded = RecordedRun(folder, _RECORD, facts_of(trial, inputs))
+        facts = facts_of(trial, inputs.train, inputs.dev)
+        recorded = RecordedRun(folder, _RECORD, facts)
         if not (recorded.result or may_train):
             raise ValueError(
                 f"{folder} holds no finished trial; give --do_train, or the "

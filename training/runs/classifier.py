@@ -10,7 +10,7 @@ from absl import logging
 from data import calibration, metrics
 from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records as make_record_file
-from data.records import input_pipeline
+from data.records.input_pipeline import RecordFiles, open_records
 from data.storage import files
 from data.tasks import Task, class_weights, get_task, task_options
 from data.text.tokenization import FullTokenizer
@@ -20,13 +20,9 @@ from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions, TaskOptions
 from training.finetuning import calibrating, earlier_model, explaining
-from training.finetuning.best_checkpoint import (
-    BestCheckpoint,
-    Choice,
-    open_choice,
-)
-from training.finetuning.checkpoint_table import compare_checkpoints
+from training.finetuning.best_checkpoint import BestCheckpoint, Choice
 from training.finetuning.distilling import Teacher, open_teacher
+from training.finetuning.explaining import Explainer
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.finetuning.prediction_files import (
@@ -34,7 +30,6 @@ from training.finetuning.prediction_files import (
     write_predictions,
 )
 from training.finetuning.predictions import summary_names
-from training.finetuning.task_run import Inputs, Outcome
 from training.finetuning.task_scorer import TaskScorer
 from training.start import description
 from training.start.description import Description, TaskDescription
@@ -46,6 +41,31 @@ _RESULTS = (
 )
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4
+
+
+class Inputs(NamedTuple):
+    """The task and the records of a run; dev and test by the set's name.
+
+    `train` None = do not train.
+    """
+
+    task: Task
+    train: RecordFiles | None
+    dev: Mapping[str, RecordFiles]
+    test: Mapping[str, RecordFiles]
+
+
+class Outcome(NamedTuple):
+    """The result of a run.
+
+    `step` is the step of the weights that were evaluated and used for
+    predictions, `weights` the prefix of their checkpoint. `results` is dev set
+    -> metric -> value, {} without an evaluation.
+    """
+
+    step: int
+    results: Results
+    weights: str
 
 
 class Opened(NamedTuple):
@@ -118,20 +138,17 @@ def open_run(
     model = _model_of(options, task)
     given = options.class_weights if options.do_train else ()
     weights = class_weights.of_labels(given, task)
-    has_names = task.kind not in ("choice", "regression")
     start = Start.open(
-        options.finetuning,
-        config,
-        source,
+        *(options.finetuning, config, source),
         functools.partial(TaskModel, **model, class_weights=weights),
         trains=options.do_train,
         head={name: model[name] for name in ("feature_based", "head")},
         labels=task.labels,
-        rows=task.labels if has_names else (),
+        rows=() if task.kind == "choice" else task.labels,
     )
     names = [*summary_names(start.metric), *task.metrics]
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
-    choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
+    choice = Choice.open(options.finetuning, dict.fromkeys(dev_sets, names))
     opened = options, task, teacher, sets, start, tokenizer
     return Opened(*opened, described, choice)
 
@@ -151,15 +168,12 @@ def _check_outputs(options: ClassifierOptions) -> None:
 def _task_of(options: ClassifierOptions, described: Any) -> Task:
     """The task; without training, its train set is not opened."""
     task = get_task(options.task_name, options.data_dir, **options.task_options)
-    path, said = (
-        os.path.join(options.output_dir, name) for name in (LABELS, DESCRIPTION)
-    )
+    said = os.path.join(options.output_dir, DESCRIPTION)
     is_other = not described and files.exists(said)  # of another model
     if not options.do_train and not is_other:
-        labels = getattr(described, "labels", ())
-        if files.exists(path):
-            labels = files.read_lines(path)
-        task.model_labels = tuple(labels)
+        path = os.path.join(options.output_dir, LABELS)
+        labels = files.read_lines(path) if files.exists(path) else None
+        task.model_labels = tuple(labels or getattr(described, "labels", ()))
         task.train_separator = getattr(described, "separator", "")
     return task
 
@@ -240,12 +254,9 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
 
     def records(source: Task, set_name: str, stem: str, check: Any = None):
         path = os.path.join(folder, f"{stem}.tf_record")
-        make_record_file(
-            source, set_name, path, opened.tokenizer, features, check
-        )
-        return input_pipeline.open_records(
-            [path], features.specs, limits=limits
-        )
+        given = path, opened.tokenizer, features, check
+        make_record_file(source, set_name, *given)
+        return open_records([path], features.specs, limits=limits)
 
     for name, set_names in opened.sets.items():
         check = teacher.check(opened.start) if name == "train" else None
@@ -254,9 +265,9 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
             made[name][set_name] = records(task, set_name, stem, check)
     train = next(iter(made["train"].values()), None)
     if train and teacher.folder:
-        parts, more = [train], teacher.unlabeled
-        if more:
-            parts.append(records(more, "test", "unlabeled"))
+        parts = [train]
+        if teacher.unlabeled:
+            parts.append(records(teacher.unlabeled, "test", "unlabeled"))
         train = teacher.add_scores(opened.start, *parts)
     return Inputs(task, train, made["eval"], made["predict"])
 
@@ -290,29 +301,21 @@ def train_and_score(
     opened: Opened, inputs: Inputs, model: Finetuning
 ) -> tuple[TaskScorer, Outcome]:
     """Trains, and scores the dev sets with the weights that are kept."""
-    options, output_dir = opened.options, opened.options.output_dir
-    scorer = TaskScorer(model.evaluate, opened.task, inputs.dev, output_dir)
+    options = opened.options
+    scorer = TaskScorer(model, opened.task, inputs.dev)
     best = BestCheckpoint(model, scorer.write, opened.choice)
     before = {}
     if options.do_train:
-        before = earlier_model.score(model.first, inputs, scorer)
-    dev = inputs.dev.values()
-    step = best.train(inputs.train, dev) if options.do_train else best.restore()
+        before = earlier_model.score(model.first, inputs.train, scorer)
+    step = best.train(inputs.train, inputs.dev.values())
     if options.eval_checkpoints != "last":
-
-        def score(step: int) -> Results:
-            model.load(model.manager.prefix(step))
-            return scorer.score()
-
-        compare_checkpoints(
-            options.eval_checkpoints, score, model.manager, output_dir
-        )
+        scorer.compare(options.eval_checkpoints)
         step = best.restore()
     # Requested by --do_eval, or evaluated during training.
     if inputs.dev:
         if scorer.step != step:
             scorer.write(step)
-        scorer.write_metrics(best.note())
+        scorer.write_metrics(**best.note())
     earlier_model.log(before, scorer.results, opened.task.metrics)
     return scorer, Outcome(step, scorer.results, best.weights(step))
 
@@ -325,31 +328,27 @@ def answer(
     weights: str,
 ) -> None:
     """Calibrates, and writes the predictions of the dev and test sets."""
-    found = calibrating.of_run(opened.options, model.model, weights, scorer)
+    options, explainer = opened.options, None
+    found = calibrating.of_run(options, model.model, weights, scorer)
     told = scorer.calibrate(found)
-    explainer = None
-    if inputs.dev:
+    num_shaded = explaining.number_of(options, model.model)
+    if inputs.dev and num_shaded:
         made_with = opened.tokenizer.vocab, _description(opened)
-        explainer = explaining.of_run(opened.options, model.model, *made_with)
-    for number, set_name in enumerate(inputs.dev):
+        explainer = Explainer(model.model, *made_with, num_shaded)
+    for number, (set_name, scores) in enumerate(scorer.scores.items()):
         write_dev_predictions(
-            opened.task,
-            set_name,
-            scorer.scores[set_name],
-            opened.options.output_dir,
+            *(opened.task, set_name, scores, options.output_dir),
             is_first=number == 0,
             step=scorer.step,
             answers_above=told.get(set_name, {}).get("answers_above", ()),
             explainer=explainer,
         )
     for number, (set_name, record_files) in enumerate(inputs.test.items()):
+        scores = model.predict(record_files).calibrated(found, opened.task.kind)
         write_predictions(
-            opened.task,
-            set_name,
-            model.predict(record_files).calibrated(found, opened.task.kind),
-            opened.options.output_dir,
+            *(opened.task, set_name, scores, options.output_dir),
             is_first=number == 0,
-            with_texts=opened.options.write_texts,
+            with_texts=options.write_texts,
         )
 
 
@@ -362,7 +361,6 @@ def describe(opened: Opened, weights: str = "") -> None:
 def _description(opened: Opened) -> TaskDescription:
     """Describes the model, without the place of its weights."""
     options, task = opened.options, opened.task
-    length = options.finetuning.max_seq_length
     columns = dict(options.task_options)
     if options.do_train and "dev_share" in task_options(options.task_name):
         columns.setdefault("dev_share", None)
@@ -376,9 +374,8 @@ def _description(opened: Opened) -> TaskDescription:
         is_pair=task.reads_pairs(),
         cut=task.cut,
         label_separator=task.label_separator,
-        max_seq_length=length,
         document_context=options.document_context,
-        stride=options.long_text.stride_of(length),
+        stride=options.long_text.stride_of(options.finetuning.max_seq_length),
         pooling=options.long_text.pooling,
         model=_model_of(options, task),
         columns=columns,

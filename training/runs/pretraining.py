@@ -3,7 +3,8 @@
 import dataclasses
 import functools
 import os
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -27,13 +28,7 @@ from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
-from training.pretraining import first_values, run_records, text_size
-from training.pretraining.answers import (
-    RESULTS,
-    Answers,
-    require_heads,
-    require_pair_head,
-)
+from training.pretraining import answers, first_values, run_records, text_size
 from training.pretraining.batches import Records
 from training.start import found_files, setup
 from training.start.source import Source
@@ -107,15 +102,11 @@ def open_run(options: PretrainingOptions) -> Opened:
         arguments["token_ids"] = [vocab[token] for token in tokens]
     if options.do_predict:
         asked = {"predict_file": options.predict_file}
-        check_outputs(options.train.output_dir, asked, [RESULTS])
+        check_outputs(options.train.output_dir, asked, [answers.RESULTS])
     strategy = create_strategy(options.device)
     start = Start.open(
-        options,
-        config,
-        source,
-        functools.partial(
-            _model_of, objective, options.dropout_prob, **arguments
-        ),
+        *(options, config, source),
+        functools.partial(_model_of, options, arguments),
         # --strip_checkpoint without a checkpoint is refused below.
         trains=options.do_train or options.strip_checkpoint,
         heads=(),
@@ -165,19 +156,17 @@ def _read_vocabulary(
 
 
 def _model_of(
-    objective: type[PretrainingObjective],
-    dropout_prob: float | None,
+    options: PretrainingOptions,
+    arguments: Mapping[str, Any],
     config: BertConfig,
-    **options,
+    **more: Any,
 ) -> PretrainingObjective:
     """Makes a model with the dropout of the run."""
-    if dropout_prob is not None:
-        config = dataclasses.replace(
-            config,
-            hidden_dropout_prob=dropout_prob,
-            attention_probs_dropout_prob=dropout_prob,
-        )
-    return objective(config, **options)
+    if options.dropout_prob is not None:
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        changed = dict.fromkeys(names, options.dropout_prob)
+        config = dataclasses.replace(config, **changed)
+    return objectives.get(options.objective)(config, **arguments, **more)
 
 
 def _check_folders(
@@ -216,11 +205,8 @@ def open_records(opened: Opened) -> Records:
             options.input_file, options, config, vocab
         )
     if options.do_eval or options.do_train and options.train.eval_every_steps:
-        check_batch_size(
-            "eval_batch_size",
-            options.eval_batch_size,
-            opened.strategy.num_replicas_in_sync,
-        )
+        count = opened.strategy.num_replicas_in_sync
+        check_batch_size("eval_batch_size", options.eval_batch_size, count)
         dev = train
         if options.eval_file or not train:
             patterns = options.eval_file or options.input_file
@@ -232,7 +218,7 @@ def open_records(opened: Opened) -> Records:
     if opened.start.first and not options.do_train:
         untrained = opened.start.first.untrained
         has_pairs = dev and run_records.hold_pairs(dev)
-        require_heads(options, untrained, has_pairs, opened.queries)
+        answers.require_heads(options, untrained, has_pairs, opened.queries)
     return Records.of(options, vocab, train, dev)
 
 
@@ -244,7 +230,7 @@ def make_model(opened: Opened, records: Records) -> PretrainingObjective:
         before, given = options.train.continue_from, options.given or ()
         if start.manager.steps():
             before = options.train.output_dir
-        said = Source(before).tokenizer_flags
+        said = dict(Source(before).tokenizer_flags)
         if records.train:
             names = {"do_lower_case", "never_split"}.intersection(given)
             said |= {name: options.find(name) for name in names}
@@ -300,7 +286,7 @@ def train_and_score(
         learns_pairs = run_records.hold_pairs(records.train)
         if not (learns_pairs or options.train.continue_from):
             start.manager.restore(weights)
-            require_pair_head(model, opened.queries)
+            answers.require_pair_head(model, opened.queries)
         step = _train(opened, records, model, evaluate)
     if records.dev:
         evaluate(step)
@@ -322,15 +308,11 @@ def _train(
             *(train.last_step, train.train_batch_size),
             train.last_step * train.train_batch_size / records.train.count,
         )
-    train = with_fusion(
-        train,
-        model.config,
-        seq_length=options.max_seq_length,
-        trims=options.group_by_length,
-    )
+    length, trims = options.max_seq_length, options.group_by_length
+    train = with_fusion(train, model.config, seq_length=length, trims=trims)
 
     def make_batches(short, *place):
-        if not options.group_by_length:
+        if not trims:
             return records.training_batches(*place, short=short)
         arrange = length_batches.grouping(train.seed)
         batches = records.training_batches(*place, arrange, short=short)
@@ -367,7 +349,9 @@ def _warn_of_changes(opened: Opened) -> None:
 
 def answer(opened: Opened, model: PretrainingObjective) -> None:
     """Answers --predict_file; writes and prints predict_results.jsonl."""
-    Answers(opened.options, model, opened.tokenizer, opened.queries).write()
+    answers.Answers(
+        opened.options, model, opened.tokenizer, opened.queries
+    ).write()
 
 
 def strip(opened: Opened, step: int) -> None:

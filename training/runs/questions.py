@@ -30,11 +30,7 @@ from training.finetuning.answers import (
     known_threshold,
     read_threshold,
 )
-from training.finetuning.best_checkpoint import (
-    BestCheckpoint,
-    Choice,
-    open_choice,
-)
+from training.finetuning.best_checkpoint import BestCheckpoint, Choice
 from training.finetuning.distilling import Teacher, open_teacher
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
@@ -111,35 +107,26 @@ def open_run(options: SquadOptions) -> Opened:
     _warn_of_stride(options.windows)
     if options.score_padding:
         options = options.replace(trim_batches=False)
-    check_outputs(
-        options.output_dir,
-        {
-            "train_file": options.train_file,
-            "predict_file": options.predict_file,
-        },
-        (*_RESULTS, *_RECORDS),
-    )
+    names = ("train_file", "predict_file")
+    inputs = {name: getattr(options, name) for name in names}
+    check_outputs(options.output_dir, inputs, (*_RESULTS, *_RECORDS))
     teacher = open_teacher(options, tokenizer)
+    head, pads = {"head": options.head}, options.score_padding
     start = Start.open(
-        options.finetuning,
-        config,
-        source,
-        functools.partial(
-            SpanModel, score_padding=options.score_padding, head=options.head
-        ),
+        *(options.finetuning, config, source),
+        functools.partial(SpanModel, **head, score_padding=pads),
         trains=options.do_train,
-        head={"head": options.head},
+        head=head,
     )
     require_pairs(config, "a question and its text")
     options = _with_threshold(options, source, described)
     scorer, names = None, {}
     if options.predict_data:
         data = options.predict_data.read()
-        scorer = _make_scorer(
-            options, Questions(data, tokenizer, options.windows)
-        )
+        asked = Questions(data, tokenizer, options.windows)
+        scorer = _make_scorer(options, asked)
         names = {"dev": scorer.metric_names} if scorer.has_answers else {}
-    choice = open_choice(options.finetuning, names)
+    choice = Choice.open(options.finetuning, names)
     return Opened(options, teacher, start, scorer, described, choice)
 
 
@@ -184,12 +171,11 @@ def _warn_of_stride(windows: WindowOptions) -> None:
 def _make_scorer(options: SquadOptions, asked: Questions) -> QuestionScorer:
     """Warns if the questions do not fit the flags, and refuses unknown ones."""
     scorer, name = QuestionScorer(asked, options), asked.data.name
-    watches = options.do_train and options.finetuning.train.eval_every_steps
     if not scorer.has_answers:
-        if watches or options.find_null_threshold:
+        flag = "eval_every_steps" if options.watches else "find_null_threshold"
+        if options.watches or options.find_null_threshold:
             raise ValueError(
-                f"{name} has no answers to score by; leave out "
-                f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
+                f"{name} has no answers to score by; leave out --{flag}."
             )
         logging.info("%s has no answers: no scores.", name)
     unanswerable = [x for x in asked.examples if x.answers == ()]
@@ -227,7 +213,7 @@ def _records(
 ) -> tuple[RecordFiles, SquadReport]:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
     options, windows = opened.options, opened.options.windows
-    path = os.path.join(opened.options.output_dir, _RECORDS[not is_training])
+    path = os.path.join(options.output_dir, _RECORDS[not is_training])
     has_null = options.answers.version_2_with_negative
     recipe = Recipe(
         options.vocab_file,
@@ -247,16 +233,14 @@ def _records(
             f"{data.name}: all {report.num_empty_paragraphs} paragraphs are "
             "empty; give a file with texts."
         )
-    record_files = input_pipeline.open_records(
-        [path],
-        feature_specs(windows.max_seq_length, is_training),
-        limits={
-            "input_ids": opened.start.config.vocab_size,
-            "segment_ids": opened.start.config.type_vocab_size,
-            "start_positions": windows.max_seq_length,
-            "end_positions": windows.max_seq_length,
-        },
-    )
+    limits = {
+        "input_ids": opened.start.config.vocab_size,
+        "segment_ids": opened.start.config.type_vocab_size,
+        "start_positions": windows.max_seq_length,
+        "end_positions": windows.max_seq_length,
+    }
+    specs = feature_specs(windows.max_seq_length, is_training)
+    record_files = input_pipeline.open_records([path], specs, limits=limits)
     if is_training and opened.teacher.folder:
         record_files = opened.teacher.add_scores(opened.start, record_files)
     return record_files, report
@@ -283,11 +267,8 @@ def train_and_score(
         return {"dev": scorer.evaluate(model.outputs(inputs.dev), step)}
 
     best = BestCheckpoint(model, evaluate, opened.choice)
-    if inputs.train:
-        dev = filter(None, [inputs.dev])
-        step = best.train(inputs.train, dev, inputs.num_examples)
-    else:
-        step = best.restore()
+    dev = filter(None, [inputs.dev])
+    step = best.train(inputs.train, dev, inputs.num_examples)
     # --do_predict scores what it answers.
     if scorer and not opened.options.do_predict and scorer.step != step:
         evaluate(step)
@@ -301,8 +282,8 @@ def answer(
     options = opened.options
     if options.do_predict:
         outputs = model.outputs(inputs.dev)
-        return opened.scorer.write(outputs, step, options.write_html)
-    return known_threshold(options.answers, opened.options.output_dir, step)
+        return opened.scorer.write(outputs, step)
+    return known_threshold(options, step)
 
 
 def describe(

@@ -23,11 +23,7 @@ from modeling.checkpoints.vector_form import VectorForm
 from modeling.objectives.sentence_vectors import SentenceEncoder
 from training.config.vector_options import SentenceOptions
 from training.devices.strategy import check_batch_size
-from training.finetuning.best_checkpoint import (
-    BestCheckpoint,
-    Choice,
-    open_choice,
-)
+from training.finetuning.best_checkpoint import BestCheckpoint, Choice
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.loop import events
@@ -121,7 +117,7 @@ def open_run(options: SentenceOptions) -> Opened:
     if options.do_eval or options.watches:
         dev = retrieval.pair_set(options.dev_set.examples("dev"))
         names = {"dev": retrieval.names_at(dev, sizes)}
-    choice = open_choice(options.finetuning, names)
+    choice = Choice.open(options.finetuning, names)
     opened = options, form, train, dev, start, tokenizer
     return Opened(*opened, described, choice)
 
@@ -273,8 +269,7 @@ def train_and_score(
         return write(step)
 
     best = BestCheckpoint(model, evaluate, opened.choice)
-    dev = filter(None, [inputs.dev])
-    step = best.train(inputs.train, dev) if inputs.train else best.restore()
+    step = best.train(inputs.train, filter(None, [inputs.dev]))
     if not inputs.dev:
         return {}, best.weights(step)
     # An evaluation while training may be the last one, of other weights.
@@ -294,7 +289,6 @@ def describe(opened: Opened, weights: str = "") -> None:
         task_name=options.texts.task_name,
         kind="vectors",
         model={},
-        max_seq_length=options.finetuning.max_seq_length,
         data={name: options.find(name) for name in _REMEMBERED},
     )
     description.write(options, described, weights)

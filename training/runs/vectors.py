@@ -79,9 +79,12 @@ def open_run(options: ExtractionOptions) -> Opened:
     if source.folder:
         warn_if_unfinished(source.folder.path, source.folder.description)
     _check_model(options, config)
-    num_lines = text_rows.count_lines(options.input_file)
+    path = options.input_file
+    num_lines = text_rows.count_lines(path)
     if config.type_vocab_size < 2:
-        _refuse_pairs(options.input_file, config)
+        for number, line in enumerate(files.read_lines(path), start=1):
+            if packing.split_pair(line.strip())[1]:
+                require_pairs(config, f"{path}, line {number}")
     _check_outputs(options, num_lines)
     strategy = open_strategy(options.device, "batch_size", options.batch_size)
     return Opened(options, config, tokenizer, source, strategy, num_lines)
@@ -103,13 +106,6 @@ def _check_model(options: ExtractionOptions, config: BertConfig) -> None:
         )
 
 
-def _refuse_pairs(path: str, config: BertConfig) -> None:
-    """Refuses pairs of texts for a model with one segment type."""
-    for number, line in enumerate(files.read_lines(path), start=1):
-        if packing.split_pair(line.strip())[1]:
-            require_pairs(config, f"{path}, line {number}")
-
-
 def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
     """Refuses outputs that cannot be written, and a line that is missing."""
     written = {"output_file": [options.output_file]}
@@ -128,18 +124,18 @@ def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
 def make_model(opened: Opened) -> Extractor:
     """Makes what computes vectors, with the weights of the checkpoint."""
     options, one_hot = opened.options, opened.options.use_one_hot_embeddings
+    model = BertModel(
+        opened.config,
+        dtype=policy_of(options.device),
+        use_one_hot_embeddings=one_hot or is_tpu(opened.strategy),
+    )
     extractor = Extractor(
-        BertModel(
-            opened.config,
-            dtype=policy_of(options.device),
-            use_one_hot_embeddings=one_hot or is_tpu(opened.strategy),
-        ),
-        options.vectors,
+        *(model, options.vectors),
         max_seq_length=options.max_seq_length,
         batch_size=options.batch_size,
     )
     first_weights.compare(opened.source, opened.config)
-    weights = checkpoints.variables_by_name([extractor.model])
+    weights = checkpoints.variables_by_name([model])
     FirstWeights(opened.source, weights).load(weights)
     return extractor
 

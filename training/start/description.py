@@ -251,7 +251,7 @@ def make(options: settings.Settings, made: type[Made], **facts: Any) -> Made:
 
     `facts` are the fields that are not the options'.
     """
-    for name in ("do_lower_case", "never_split", "save_best"):
+    for name in ("do_lower_case", "never_split", "save_best", "max_seq_length"):
         facts[name] = options.find(name)
     return made(weights="", **facts)
 

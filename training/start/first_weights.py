@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -88,47 +88,38 @@ class FirstWeights:
             left_out = self._heads if is_output else others
         self._loaded = [n for n in self._report.loaded if n not in left_out]
         self.untrained = [n for n in variables if n not in self._loaded]
-        self._missing_pooler = [
-            name
-            for name in self.untrained
-            if reads_pooler and name.startswith("bert/pooler/")
-        ]
+        poolers = [n for n in self.untrained if n.startswith("bert/pooler/")]
+        self._missing_pooler = poolers if reads_pooler else []
 
     def load(self, variables: Mapping[str, tf.Variable]) -> None:
         """Assigns variables by full name, and logs which were loaded."""
-        self._variables = variables
-        rows = {}
-        if self._match.rows:
-            heads = [name for name in self._heads if name in self._loaded]
-            rows = dict.fromkeys(heads, self._match.rows)
+        self._variables, match = variables, self._match
+        heads = [name for name in self._heads if name in self._loaded]
+        rows = dict.fromkeys(heads, match.rows) if match.rows else {}
         loaded = {name: variables[name] for name in self._loaded}
         checkpoints.assign(self._checkpoint, loaded, rows)
         logging.info("%s", self._report)
-        if rows and self._match.is_certain and self._match.message:
-            logging.info("%s", self._match.message)
-        for warning in self._warnings(has_rows=bool(rows)):
-            logging.warning("%s", warning)
-
-    def _warnings(self, has_rows: bool) -> Iterator[str]:
-        """Yields what begins with random values, or with an uncertain order."""
         if self._missing_pooler:
-            yield (
-                f"--init_checkpoint={self.path} has no "
-                f"{' and '.join(self._missing_pooler)}, which the output layer "
-                "reads: it starts from random values."
+            logging.warning(
+                "--init_checkpoint=%s has no %s, which the output layer reads: "
+                "it starts from random values.",
+                *(self.path, " and ".join(self._missing_pooler)),
             )
-        if self._match.rows is None:
-            yield (
-                f"{self._match.message} All weights but those of the output "
-                "layer are loaded; the output layer starts from random values."
+        if match.rows is None:
+            logging.warning(
+                "%s All weights but those of the output layer are loaded; the "
+                "output layer starts from random values.",
+                match.message,
             )
-        elif has_rows and not self._match.is_certain:
-            yield self._match.message
-        if lines := self._report.misshapen.values():
-            yield (
-                f"--init_checkpoint={self.path} has another head, such as one "
-                "for other labels: all but its head is taken, and the head of "
-                f"this task begins anew ({'; '.join(lines)})."
+        elif rows and match.message:
+            log = logging.info if match.is_certain else logging.warning
+            log("%s", match.message)
+        if self._report.misshapen:
+            logging.warning(
+                "--init_checkpoint=%s has another head, such as one for other "
+                "labels: all but its head is taken, and the head of this task "
+                "begins anew (%s).",
+                *(self.path, "; ".join(self._report.misshapen.values())),
             )
 
     def prefix(self, output_dir: str) -> str:

@@ -66,15 +66,10 @@ def fill(
         made_with = source.tokenizer_flags
         if answers:
             folder, said = _settings_beside(source, run, described, bool(named))
-            made_with |= said
+            made_with = made_with | said
     options = _with_settings(options, made_with, folder)
-    found = find(
-        {flag: options.find(flag) for flag in FILES},
-        output_dir=output_dir,
-        source=source,
-        needed=needed,
-        configure=configure,
-    )
+    given = {flag: options.find(flag) for flag in FILES}
+    found = find(given, output_dir, source, needed, configure)
     return options.replace(**found), source, described
 
 
@@ -138,9 +133,16 @@ def _with_settings(
     known = {n: value for n, value in made_with.items() if n in names}
     of_task = known.pop("task_options", {})
     if hasattr(options, "task_name"):
+        name = known.pop("task_name", "")  # the same model reads tsv and csv
+        if not (options.task_name or name):
+            raise ValueError(
+                "Flag --task_name must have a value other than None: "
+                f"--output_dir={options.find('output_dir')} has no task.json "
+                "that names the task of a trained model."
+            )
         if not options.task_name:
-            options = options.replace(task_name=_task_name(known, options))
-        known.pop("task_name", None)  # the same model reads tsv and csv
+            logging.info("--task_name=%s, as the model's folder says.", name)
+            options = options.replace(task_name=name)
     now = {name: getattr(options, name, options.find(name)) for name in known}
     given = now if options.given is None else options.given
     changed = _left_out(known, now, given, folder)
@@ -152,19 +154,6 @@ def _with_settings(
             of_task |= _dev_share(of_task, options, folder)
         changed["task_options"] = now | _left_out(of_task, now, now, folder)
     return options.replace(**changed)
-
-
-def _task_name(known: Mapping[str, Any], options: Settings) -> str:
-    """The task that a folder knows; raises ValueError if it knows none."""
-    name = known.get("task_name")
-    if not name:
-        raise ValueError(
-            "Flag --task_name must have a value other than None: "
-            f"--output_dir={options.find('output_dir')} has no task.json that "
-            "names the task of a trained model."
-        )
-    logging.info("--task_name=%s, as the model's folder says.", name)
-    return name
 
 
 def _dev_share(
@@ -216,7 +205,6 @@ def _left_out(
 
 def find(
     given: Mapping[str, str | None],
-    *,
     output_dir: str | None,
     source: Source,
     needed: Collection[str] = tuple(FILES),
@@ -243,23 +231,21 @@ def find(
       OSError: a file cannot be read.
     """
     run, resumed = _run_in(output_dir)
-    in_run = {
-        flag: model_folder.existing(names, run) if run else None
-        for flag, names in FILES.items()
-    }
-    vocab_file = given["vocab_file"]
-    if resumed and in_run["vocab_file"] and files.exists(vocab_file or ""):
-        vocabulary.require_same(in_run["vocab_file"], vocab_file)
-    found, missing = dict(given), [flag for flag in FILES if not given[flag]]
-    if any(flag in needed and not in_run[flag] for flag in missing):
-        source.require()
-    for flag in missing:
+    found = dict(given)
+    for flag, names in FILES.items():
+        in_run = model_folder.existing(names, run) if run else None
+        if given[flag]:
+            is_there = resumed and in_run and files.exists(given[flag])
+            if flag == "vocab_file" and is_there:
+                vocabulary.require_same(in_run, given[flag])
+            continue
+        if flag in needed and not in_run:
+            source.require()
         beside = source.files.get(flag)
-        if resumed and in_run[flag] and beside:
-            _require_same(flag, in_run[flag], beside, configure)
+        if resumed and in_run and beside:
+            _require_same(flag, in_run, beside, configure)
         # Before its first checkpoint a run may hold files of another model.
-        first, second = in_run[flag], beside
-        found[flag] = first or second if resumed else second or first
+        found[flag] = in_run or beside if resumed else beside or in_run
         if found[flag]:
             logging.info("--%s=%s, which was found.", flag, found[flag])
         elif flag in needed:
@@ -299,12 +285,7 @@ def _not_found(
         places.append(f"beside --init_checkpoint={init_checkpoint}")
     if output_dir:
         places.append(f"in {output_dir}")
-    names = " or ".join(FILES[flag])
-    where = " or ".join(places) or (
-        "to be found, because neither --init_checkpoint nor --output_dir is "
-        "given"
-    )
     return ValueError(
-        f"Flag --{flag} must have a value other than None: no {names} is "
-        f"{where}."
+        f"Flag --{flag} must have a value other than None: no "
+        f"{' or '.join(FILES[flag])} is {' or '.join(places)}."
     )

@@ -3,8 +3,6 @@
 import dataclasses
 import os
 
-import tensorflow as tf
-
 from data.storage import files, manifests
 from modeling.config import BertConfig, activation_name
 from training.loop.checkpointing import CheckpointManager
@@ -51,7 +49,7 @@ def check_same_model(folder: str, config: BertConfig) -> None:
     accepted.
     """
     path = os.path.join(folder, "bert_config.json")
-    if not tf.io.gfile.exists(path):
+    if not files.exists(path):
         return
     if changed := changes(BertConfig.from_json_file(path), config):
         raise ValueError(

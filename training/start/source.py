@@ -1,9 +1,10 @@
 """The model of --init_checkpoint: each file beside its weights is read once."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
-from data.text.tokenizer_files import TokenizerSettings, read_settings
+from data.text.tokenizer_files import read_settings
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.config import BertConfig
@@ -44,16 +45,11 @@ class Source:
         }
 
     @functools.cached_property
-    def settings(self) -> TokenizerSettings:
-        """What the folder says about its tokenizer."""
-        if not self.folder:
-            return TokenizerSettings()
-        return read_settings(self.folder.path, self.folder.facts)
-
-    @property
-    def tokenizer_flags(self) -> dict[str, Any]:
+    def tokenizer_flags(self) -> Mapping[str, Any]:
         """The tokenizer's flags that the folder has, {} if none."""
-        settings, said = self.settings, {}
+        if not self.folder:
+            return {}
+        settings, said = read_settings(self.folder.path, self.folder.facts), {}
         if settings.do_lower_case is not None:
             said["do_lower_case"] = settings.do_lower_case
         if settings.never_split:

@@ -1,6 +1,5 @@
 """What a run begins with: each file is read once and checked once."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -62,8 +61,7 @@ def read_files(options: Any) -> Files:
     return Files(options, config, tokenizer, source, described)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Start:
+class Start(NamedTuple):
     """Configuration, folder and first weights of a run; `open` makes it.
 
     Attributes:
@@ -133,16 +131,9 @@ class Start:
             _check_first(first, options, head, heads, trains)
         elif source.path:
             logging.info(NOT_USED, options.train.output_dir)
-        return cls(
-            options=options,
-            config=config,
-            make_model=make_model,
-            metric=getattr(model, "metric", ""),
-            manager=manager,
-            first=first,
-            head=head,
-            labels=labels,
-        )
+        metric = getattr(model, "metric", "")
+        own = options, config, make_model, metric
+        return cls(*own, manager, first, head, labels)
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
         """Makes the model with its first weights; call it in the scope.
@@ -169,11 +160,10 @@ class Start:
 
         Step 0 = there is none, and the weights are those of init_checkpoint.
         """
-        restored = self.manager.restore(weights)
-        if not restored:
-            return 0
-        logging.info("Using %s.", self.manager.prefix(restored[0]))
-        return restored[0]
+        step, _ = self.manager.restore(weights) or (0, {})
+        if step:
+            logging.info("Using %s.", self.manager.prefix(step))
+        return step
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Raises ValueError if the run was trained on other data."""

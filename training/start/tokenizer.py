@@ -30,17 +30,15 @@ def load_tokenizer(
 ) -> FullTokenizer:
     """Reads the vocabulary of a program and checks that it fits the model.
 
-    It must have `tokens`. A warning is logged if it or the model of `source`
-    was made for the other case. Raises FileNotFoundError if it is missing;
-    ValueError if the name of the checkpoint says the other case, or it is not
-    the model's.
+    It must have `tokens`. A warning is logged if it was made for the other
+    case. Raises FileNotFoundError if it is missing; ValueError if the name of
+    the checkpoint says the other case, or it is not the model's.
     """
     path, lower = options.vocab_file, options.do_lower_case
     validate_case_matches_checkpoint(lower, source.path)
     tokenizer = FullTokenizer(path, lower, options.never_split)
     config_file = options.find("bert_config_file")
     check_vocabulary(tokenizer.vocab, path, config, config_file, tokens)
-    _compare(source.settings, lower, options.never_split)
     check_case(tokenizer.vocab, path, lower)
     return tokenizer
 
@@ -82,10 +80,8 @@ def keep_vocabulary(
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return
-    kept, path = (
-        os.path.join(output_dir, name)
-        for name in (VOCABULARIES[0], tokenizer_files.CONFIG)
-    )
+    kept = os.path.join(output_dir, VOCABULARIES[0])
+    path = os.path.join(output_dir, tokenizer_files.CONFIG)
     if vocab_file.endswith(".txt") and not vocabulary.added_tokens(folder):
         files.copy(vocab_file, kept)  # records know the checksum of the file
     else:
@@ -113,28 +109,4 @@ def check_case(
             "most words that have one become [UNK]; leave it out for an "
             "uncased model.",
             vocab_file,
-        )
-
-
-def _compare(
-    settings: TokenizerSettings,
-    do_lower_case: bool,
-    never_split: Collection[str],
-) -> None:
-    """Warns if text was split in another way in the model's training."""
-    lower = settings.do_lower_case
-    if lower not in (None, do_lower_case):
-        logging.warning(
-            "%s says do_lower_case: %s, but here it is %s, so texts are "
-            "encoded differently than in training; give --do_lower_case=%s.",
-            settings.source,
-            *(str(x).lower() for x in (lower, do_lower_case, lower)),
-        )
-    split = [t for t in settings.never_split if t not in never_split]
-    if split:
-        logging.warning(
-            "%s says that %s are never split, but here they are; leave "
-            "--never_split out, or give --never_split=%s.",
-            *(settings.source, ", ".join(split)),
-            ",".join([*never_split, *split]),
         )

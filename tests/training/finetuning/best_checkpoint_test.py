@@ -24,6 +24,8 @@ from training.finetuning import best_checkpoint, metric_values
 from training.loop.checkpointing import CheckpointManager
 from training.runs import classifier
 
+RECORDS = types.SimpleNamespace()  # of a train set
+
 
 class Number:
     """Replaces `Finetuning`; its only weight is the step."""
@@ -64,7 +66,7 @@ class Number:
 
 
 def best_of(model, evaluate, names):
-    choice = best_checkpoint.open_choice(model.options, names)
+    choice = best_checkpoint.Choice.open(model.options, names)
     return best_checkpoint.BestCheckpoint(model, evaluate, choice)
 
 
@@ -98,7 +100,7 @@ def read_record(folder):
 def test_the_best_weights_are_kept_and_used(tmp_path, metric, scores, best):
     model = Number(tmp_path, metric)
     choice, seen = choose_among(model, scores, metric)
-    assert choice.train(None) == best == model.step
+    assert choice.train(RECORDS) == best == model.step
     assert seen == [1, 2, 3, 4, 5, 6]  # the last step too, and none twice
     assert CheckpointManager(str(tmp_path / "best")).steps() == [best]
     record = read_record(tmp_path)
@@ -116,24 +118,24 @@ def test_patience_stops_and_a_restart_does_not_go_on(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     scores = [0.5, 0.6, 0.6, 0.1, 0.9, 0.9]
     choice, seen = choose_among(Number(tmp_path, patience=2), scores)
-    assert choice.train(None) == 2
+    assert choice.train(RECORDS) == 2
     assert seen == [1, 2, 3, 4]
     assert CheckpointManager(str(tmp_path)).steps() == [4]
     assert "Stopping: no better in 2 evaluations." in caplog.text
     again, seen = choose_among(Number(tmp_path, patience=2), scores)
-    assert again.train(None) == 2
+    assert again.train(RECORDS) == 2
     assert seen == []
     assert "was stopped at step 4, after --early_stopping_pati" in caplog.text
     assert "To continue, raise --early_stopping_patience" in caplog.text
     patient, seen = choose_among(Number(tmp_path, patience=3), scores)
-    assert patient.train(None) == 5
+    assert patient.train(RECORDS) == 5
     assert seen == [5, 6]
 
 
 def test_a_killed_run_chooses_as_an_uninterrupted_one(tmp_path):
     scores = [0.5, 0.6, 0.7, 0.7, 0.1, 0.2]
     whole, _ = choose_among(Number(tmp_path / "whole"), scores)
-    whole.train(None)
+    whole.train(RECORDS)
     # Killed in evaluation 5; checkpoints every 2 steps, so 3 to 4 were not
     # lost, and one of step 2 makes it evaluate 3 and 4 once more.
     for last_saved in (0, 2):
@@ -141,13 +143,13 @@ def test_a_killed_run_chooses_as_an_uninterrupted_one(tmp_path):
         killed = [*scores[:4], None]
         first, _ = choose_among(Number(folder), killed)
         with pytest.raises(TypeError):
-            first.train(None)
+            first.train(RECORDS)
         if last_saved:
             model = Number(folder)
             model.step = last_saved
             model.save_weights(model.manager.prefix(last_saved))
         second, seen = choose_among(Number(folder), scores)
-        assert second.train(None) == 3
+        assert second.train(RECORDS) == 3
         assert seen == list(range(last_saved + 1, 7))
         assert read_record(folder) == read_record(tmp_path / "whole")
 
@@ -156,7 +158,7 @@ def go_back(folder, patience, checkpoint_steps):
     """Trains to step 5, then makes step 2 the one to go on from."""
     scores = [0.5, 0.6, 0.9, 0.8, 0.7]
     model = Number(folder, patience=2)
-    choose_among(model, scores)[0].train(None)
+    choose_among(model, scores)[0].train(RECORDS)
     assert read_record(folder)["step"] == 3
     for step in checkpoint_steps:
         model.step = step
@@ -168,7 +170,7 @@ def go_back(folder, patience, checkpoint_steps):
 def test_a_run_that_goes_back_chooses_up_to_there_and_goes_on(tmp_path, caplog):
     model = go_back(tmp_path, 2, (1, 2))
     choice, seen = choose_among(model, [0.5, 0.6, 0.6, 0.1, 0.9, 0.9])
-    assert choice.train(None) == 2 == model.step
+    assert choice.train(RECORDS) == 2 == model.step
     assert seen == [3, 4]  # trained on, and stopped by its own evaluations
     record = read_record(tmp_path)
     assert (record["step"], record["value"]) == (2, 0.6)
@@ -187,7 +189,7 @@ def test_a_run_that_goes_back_takes_the_best_of_the_checkpoints(tmp_path):
     record["history"][0]["dev"]["f1"] = 0.65
     (tmp_path / "best_checkpoint.json").write_text(json.dumps(record))
     choice, seen = choose_among(model, [0.0] * 6)
-    assert choice.train(None) == 1 == model.step
+    assert choice.train(RECORDS) == 1 == model.step
     assert seen == [3, 4, 5, 6]
 
 
@@ -197,23 +199,23 @@ def test_a_run_that_goes_back_to_no_evaluation_chooses_anew(tmp_path, caplog):
     del record["history"][1]
     (tmp_path / "best_checkpoint.json").write_text(json.dumps(record))
     choice, _ = choose_among(model, [None, None, 0.1, 0.3, 0.2, 0.2])
-    assert choice.train(None) == 4
+    assert choice.train(RECORDS) == 4
     assert [x["step"] for x in read_record(tmp_path)["history"]] == [3, 4, 5, 6]
     assert "of step 3 are left out; the choice begins anew." in caplog.text
 
 
 def test_a_run_that_begins_anew_forgets_the_old_choice(tmp_path):
-    choose_among(Number(tmp_path), [0.9] * 6)[0].train(None)
+    choose_among(Number(tmp_path), [0.9] * 6)[0].train(RECORDS)
     for path in tmp_path.glob("model.ckpt-*"):
         path.unlink()
     choice, _ = choose_among(Number(tmp_path), [0.1, 0.2, 0.3, 0.2, 0.1, 0.0])
-    assert choice.train(None) == 3
+    assert choice.train(RECORDS) == 3
     assert read_record(tmp_path)["value"] == 0.3
 
 
 def test_training_on_without_save_best_is_said(tmp_path, caplog):
-    choose_among(Number(tmp_path), [0.9] * 6)[0].train(None)
-    best_of(Number(tmp_path, save_best=""), lambda _: None, {}).train(None)
+    choose_among(Number(tmp_path), [0.9] * 6)[0].train(RECORDS)
+    best_of(Number(tmp_path, save_best=""), lambda _: {}, {}).train(RECORDS)
     assert "without this flag the last weights are used" in caplog.text
 
 
@@ -226,7 +228,7 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
         return {"dev": {"f1": 0.0}}  # must not be used for "stop"
 
     choice = best_of(model, evaluate, {})
-    assert choice.train(None) == 6
+    assert choice.train(RECORDS) == 6
     assert seen == [1, 2, 3, 4, 5]
     assert not (tmp_path / "best").exists()
     assert choice.note() == {}
@@ -248,7 +250,7 @@ def test_a_metric_is_found_in_any_set(tmp_path):
         ("dev_b/f1", "dev_b/f1"),
     ):
         model = Number(tmp_path, given)
-        found = best_checkpoint.open_choice(model.options, names)
+        found = best_checkpoint.Choice.open(model.options, names)
         assert found.metric == metric
     results = {"dev_a": {"f1": 1.0, "loss": 2.0}, "dev_b": {"f1": 3.0}}
     assert metric_values.value_of(results, "f1") == 1.0
@@ -269,7 +271,7 @@ def test_an_unknown_metric_is_refused_with_the_nearest_first(tmp_path):
 
 
 def test_another_metric_than_the_folder_s_is_refused(tmp_path):
-    choose_among(Number(tmp_path), [0.0] * 6)[0].train(None)
+    choose_among(Number(tmp_path), [0.0] * 6)[0].train(RECORDS)
     with pytest.raises(
         ValueError, match="--save_best=loss, but .* has chosen by f1; give that"
     ):

@@ -231,13 +231,14 @@ def test_trials_of_earlier_versions_count_as_finished(goldens, tmp_path):
     write_long_table(tmp_path / "data", "single")
     options = options_of(goldens, tmp_path)
     inputs = classifier.make_records(classifier.open_run(options))
-    names = facts_of(options, inputs)
+    sets = inputs.train, inputs.dev
+    names = facts_of(options, *sets)
     assert not [name for name in names if name.startswith("long_text")]
     # Which flags the command gives is none of the facts.
     given = options.replace(given=frozenset(["seed"]))
-    assert facts_of(given, inputs) == names
+    assert facts_of(given, *sets) == names
     windows = options.replace(long_text=LongTextOptions(mode="windows"))
-    assert facts_of(windows, inputs)["long_text.mode"] == "windows"
+    assert facts_of(windows, *sets)["long_text.mode"] == "windows"
 
 
 SCRIPT = """

@@ -10,7 +10,6 @@ import tensorflow as tf
 import modeling
 from data.records import input_pipeline
 from data.squad import windows
-from data.squad.window_options import AnswerOptions
 from data.squad.windows import Questions
 from data.storage import files
 from tests.data.squad import support
@@ -301,15 +300,13 @@ def test_the_best_threshold_is_found_kept_and_used(
     assert given["metrics"]["NoAns_exact"] == 100
 
 
-def test_a_threshold_of_other_weights_is_a_warning(tmp_path, caplog):
+def test_a_threshold_of_other_weights_is_a_warning(goldens, tmp_path, caplog):
     saved = {"null_score_diff_threshold": -0.5, "global_step": 1, "file": "f"}
     (tmp_path / "null_threshold.json").write_text(json.dumps(saved))
-    options = AnswerOptions(
-        version_2_with_negative=True, null_score_diff_threshold=None
-    )
-    assert answers.known_threshold(options, str(tmp_path), 1) == -0.5
+    options = make_options(goldens, tmp_path, "v2.0")
+    assert answers.known_threshold(options, 1) == -0.5
     assert "other weights" not in caplog.text
-    assert answers.known_threshold(options, str(tmp_path), 24) == -0.5
+    assert answers.known_threshold(options, 24) == -0.5
     assert (
         "null_threshold.json: --null_score_diff_threshold=-0.5000, found on f "
         "at step 1, but the weights have step 24; give --find_null_threshol"
@@ -387,15 +384,12 @@ def test_files_of_an_earlier_prediction_do_not_stay(
     def predict(name, write_html=False, **fields):
         asked = support.paragraph("one two", support.question(name, **fields))
         data = support.write(tmp_path / f"{name}.json", support.article(asked))
-        options = make_options(
-            goldens,
-            out,
-            predict_file=data.name,
-            version_2_with_negative=write_html,
-        )
+        flags = ("version_2_with_negative", "write_html")
+        given = {"predict_file": data.name, **dict.fromkeys(flags, write_html)}
+        options = make_options(goldens, out, **given)
         tokenizer = read_files(options).tokenizer
         asked = Questions(data, tokenizer, options.windows)
-        questions._make_scorer(options, asked).write(outputs, 0, write_html)
+        questions._make_scorer(options, asked).write(outputs, 0)
 
     def written():
         return {path.name: path.read_bytes() for path in out.glob("*.*")}

@@ -11,6 +11,7 @@ from tests.support.pretraining_support import make_options
 from training.config.extraction_options import ExtractionOptions
 from training.config.run_options import DeviceOptions
 from training.start.source import Source
+from training.start.start import read_files
 from training.start.tokenizer import (
     keep_vocabulary,
     load_tokenizer,
@@ -23,7 +24,6 @@ def load(
     config,
     config_file,
     init_checkpoint=None,
-    never_split=(),
     **tokens,
 ):
     options = ExtractionOptions(
@@ -33,7 +33,6 @@ def load(
         bert_config_file=config_file,
         vocab_file=vocab_file,
         do_lower_case=do_lower_case,
-        never_split=never_split,
         device=DeviceOptions(),
     )
     source = Source(init_checkpoint)
@@ -102,39 +101,35 @@ def test_the_settings_of_a_model_are_flags(goldens, theirs, tmp_path):
         assert Source(says_nothing).tokenizer_flags == {}
 
 
-@pytest.mark.parametrize("lower", [True, False])
-def test_flags_that_differ_from_the_model_are_warned_of(
-    goldens, config, theirs, caplog, lower
-):
-    load(
-        str(goldens / "vocab.txt"),
-        lower,
-        config,
-        "c",
+def read(theirs, do_lower_case, never_split=()):
+    options = ExtractionOptions(
+        input_file="",
+        output_file="",
         init_checkpoint=str(theirs),
-        never_split=() if lower else ("the", "."),
+        do_lower_case=do_lower_case,
+        never_split=never_split,
+        device=DeviceOptions(),
     )
-    path = f"{theirs}/tokenizer_config.json"
-    about_model = [m for m in caplog.messages if m.startswith(path)]
-    if not lower:
-        assert not about_model
-        return
-    case, split = about_model
-    assert case.startswith(
-        f"{path} says do_lower_case: false, but here it is true, so texts "
-    )
-    assert case.endswith("; give --do_lower_case=false.")
-    assert "says that the are never split" in split
-    assert split.endswith("or give --never_split=the.")
+    return read_files(options).tokenizer
 
 
-def test_a_model_with_another_tokenizer_is_refused(goldens, config, theirs):
+def test_flags_that_differ_from_the_model_are_warned_of(theirs, caplog):
+    read(theirs, False, ("the",))
+    assert "was made with" not in caplog.text
+    read(theirs, True)
+    model = f"the model of {theirs} was made with"
+    assert [m for m in caplog.messages if model in m] == [
+        f"--do_lower_case=True, but {model} False; this command uses True.",
+        f"--never_split=(), but {model} ('the',); this command uses ().",
+    ]
+
+
+def test_a_model_with_another_tokenizer_is_refused(theirs):
     path = theirs / "tokenizer_config.json"
     path.write_text('{"strip_accents": false}')
-    vocab_file, init_checkpoint = str(goldens / "vocab.txt"), str(theirs)
     message = f"^{path} says strip_accents: false, .* correct the file"
     with pytest.raises(ValueError, match=message):
-        load(vocab_file, True, config, "c", init_checkpoint=init_checkpoint)
+        read(theirs, True)
 
 
 def test_a_run_keeps_only_the_vocabulary_of_its_model(
