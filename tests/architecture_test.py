@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_941,
-    "training": 12_746,
-    "modeling": 4_294,
-    "studies": 1_515,
-    "demo": 421,
-    "programs": 759,
+    "data": 10_386,
+    "training": 11_956,
+    "modeling": 4_128,
+    "studies": 1_463,
+    "demo": 414,
+    "programs": 748,
 }
-MOST_DOCSTRINGS = 8_678
+MOST_DOCSTRINGS = 8_582
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

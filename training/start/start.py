@@ -131,9 +131,16 @@ class Start(NamedTuple):
             _check_first(first, options, head, heads, trains)
         elif source.path:
             logging.info(NOT_USED, options.train.output_dir)
-        metric = getattr(model, "metric", "")
-        own = options, config, make_model, metric
-        return cls(*own, manager, first, head, labels)
+        return cls(
+            options=options,
+            config=config,
+            make_model=make_model,
+            metric=getattr(model, "metric", ""),
+            manager=manager,
+            first=first,
+            head=head,
+            labels=labels,
+        )
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
         """Makes the model with its first weights; call it in the scope.
