@@ -291,6 +291,12 @@ def fields_of(options_class: type) -> Iterator[Field]:
         flag = bounds and (bounds.flag or field.name)
         fixed = field.metadata.get("fixed", {})
         yield Field(
-            *(field.name, flag, hint, item, field.default),
-            *(is_optional, bounds, fixed),
+            field.name,
+            flag,
+            hint,
+            item,
+            field.default,
+            is_optional,
+            bounds,
+            fixed,
         )

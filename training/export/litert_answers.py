@@ -147,7 +147,9 @@ class _Reader(LiteAnswers):
             scores[: len(segments)] = self._model.scores(row.tokens, segments)
         (found,) = answers.predict(
             asked,
-            *(logits[:, :, 0], logits[:, :, 1], options),
+            logits[:, :, 0],
+            logits[:, :, 1],
+            options,
         )
         best, null = found.answer, {}
         if options.version_2_with_negative:

@@ -139,7 +139,9 @@ def open_run(
     given = options.class_weights if options.do_train else ()
     weights = class_weights.of_labels(given, task)
     start = Start.open(
-        *(options.finetuning, config, source),
+        options.finetuning,
+        config,
+        source,
         functools.partial(TaskModel, **model, class_weights=weights),
         trains=options.do_train,
         head={name: model[name] for name in ("feature_based", "head")},
@@ -337,7 +339,10 @@ def answer(
         explainer = Explainer(model.model, *made_with, num_shaded)
     for number, (set_name, scores) in enumerate(scorer.scores.items()):
         write_dev_predictions(
-            *(opened.task, set_name, scores, options.output_dir),
+            opened.task,
+            set_name,
+            scores,
+            options.output_dir,
             is_first=number == 0,
             step=scorer.step,
             answers_above=told.get(set_name, {}).get("answers_above", ()),
@@ -346,7 +351,10 @@ def answer(
     for number, (set_name, record_files) in enumerate(inputs.test.items()):
         scores = model.predict(record_files).calibrated(found, opened.task.kind)
         write_predictions(
-            *(opened.task, set_name, scores, options.output_dir),
+            opened.task,
+            set_name,
+            scores,
+            options.output_dir,
             is_first=number == 0,
             with_texts=options.write_texts,
         )

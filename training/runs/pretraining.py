@@ -105,7 +105,9 @@ def open_run(options: PretrainingOptions) -> Opened:
         check_outputs(options.train.output_dir, asked, [answers.RESULTS])
     strategy = create_strategy(options.device)
     start = Start.open(
-        *(options, config, source),
+        options,
+        config,
+        source,
         functools.partial(_model_of, options, arguments),
         # --strip_checkpoint without a checkpoint is refused below.
         trains=options.do_train or options.strip_checkpoint,

@@ -113,7 +113,9 @@ def open_run(options: SquadOptions) -> Opened:
     teacher = open_teacher(options, tokenizer)
     head, pads = {"head": options.head}, options.score_padding
     start = Start.open(
-        *(options.finetuning, config, source),
+        options.finetuning,
+        config,
+        source,
         functools.partial(SpanModel, **head, score_padding=pads),
         trains=options.do_train,
         head=head,
@@ -223,7 +225,9 @@ def _records(
         options.never_split,
     )
     report = make_record_file(
-        *(data, path, recipe),
+        data,
+        path,
+        recipe,
         num_processes=options.num_processes,
         check=opened.teacher.check(opened.start) if is_training else None,
         questions=None if is_training else opened.scorer.questions,

@@ -130,7 +130,8 @@ def make_model(opened: Opened) -> Extractor:
         use_one_hot_embeddings=one_hot or is_tpu(opened.strategy),
     )
     extractor = Extractor(
-        *(model, options.vectors),
+        model,
+        options.vectors,
         max_seq_length=options.max_seq_length,
         batch_size=options.batch_size,
     )

@@ -287,5 +287,5 @@ def _not_found(
         places.append(f"in {output_dir}")
     return ValueError(
         f"Flag --{flag} must have a value other than None: no "
-        f"{' or '.join(FILES[flag])} is {' or '.join(places)}."
+        f"{' or '.join(FILES[flag])} is {' or '.join(places) or 'given'}."
     )
