@@ -37,8 +37,8 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_386,
-    "training": 11_956,
+    "data": 10_392,
+    "training": 11_973,
     "modeling": 4_128,
     "studies": 1_463,
     "demo": 414,

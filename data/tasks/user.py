@@ -86,15 +86,8 @@ class UserTable(Task):
         self.label_separator = label_separator
         names = dict(train=train_file, dev=dev_file, test=test_file)
         self.files = TableFiles(
-            data_dir,
-            names,
-            self.suffixes,
-            [*self._texts, *self._choices],
-            self._label,
-            self._id,
-            quoted,
-            separator,
-            drop_missing,
+            *(data_dir, names, self.suffixes, [*self._texts, *self._choices]),
+            *(self._label, self._id, quoted, separator, drop_missing),
         )
         self._given_labels = rows.given_labels(labels)
         self._given_metrics = tuple(metrics)
