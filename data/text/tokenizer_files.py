@@ -19,7 +19,7 @@ from typing import Any
 from data.storage import files
 from data.storage.json_files import find_json
 from data.text import vocabulary
-from data.text.vocabulary import ADDED, FAST, AddedToken, is_cased
+from data.text.vocabulary import FAST, AddedToken, is_cased
 
 CONFIG, SPECIAL = "tokenizer_config.json", "special_tokens_map.json"
 _FILES = (CONFIG, FAST, SPECIAL, "config.json")
@@ -65,13 +65,11 @@ _AGAIN = "get the folder again"
 class TokenizerSettings:
     """How texts became wordpieces in the training of a model.
 
-    `do_lower_case` is None if no file says it; `source` is the path of the file
-    that says it, "" = none does.
+    `do_lower_case` is None if no file says it.
     """
 
     do_lower_case: bool | None = None
     never_split: tuple[str, ...] = ()
-    source: str = ""
 
     def lower_case(self, vocab: Mapping[str, int]) -> bool:
         """Returns `do_lower_case`, else whether a vocabulary is uncased."""
@@ -103,7 +101,6 @@ def read_settings(
         return TokenizerSettings(
             do_lower_case=facts["do_lower_case"],
             never_split=tuple(facts.get("never_split", ())),
-            source=folder,
         )
     said = {name: _read(os.path.join(folder, name)) for name in _FILES}
     lower = _lower_case(folder, said)
@@ -114,13 +111,7 @@ def read_settings(
         whole[added.token] = None
     # As in the original, the text [MASK] is not a special token.
     whole = [token for token in whole if token not in SPECIAL_TOKENS.values()]
-    names = (CONFIG, FAST, ADDED)
-    sources = (os.path.join(folder, name) for name in names)
-    return TokenizerSettings(
-        do_lower_case=lower,
-        never_split=tuple(whole),
-        source=next(filter(files.exists, sources), ""),
-    )
+    return TokenizerSettings(do_lower_case=lower, never_split=tuple(whole))
 
 
 def _read(path: str) -> dict[str, Any]:

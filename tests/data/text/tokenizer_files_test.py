@@ -99,7 +99,6 @@ def test_settings_are_honoured(write, files, lower, never_split):
     settings = tokenizer_files.read_settings(folder)
     assert settings.do_lower_case is lower
     assert settings.never_split == never_split
-    assert bool(settings.source) is bool(files)
 
 
 @pytest.mark.parametrize(
