@@ -44,27 +44,41 @@ _WRITERS = {"text": asking.to_text, "jsonl": asking.to_json}
 class AskingOptions(Settings):
     """What ask.py does."""
 
-    model: str = setting(help="Folder of a model, of a run, or of an export.")
+    model: str = setting(
+        help="Folder of a model: the original's, Hugging Face's, a run's "
+        "output_dir, or an export."
+    )
     input_file: str | None = optional(
-        "Texts, one a line (two with a tab between); else standard input."
+        "Texts, one a line (pairs and questions: two with a tab between). "
+        "Default: standard input."
     )
     context_file: str | None = optional(
         "The text that all questions are about; each line is a question."
     )
-    vocab_file: str | None = optional("Its vocabulary. Default: its folder's.")
+    vocab_file: str | None = optional(
+        "The model's vocabulary. Default: its folder's."
+    )
     kind: str | None = optional(
-        "What a classifier answers. Default: as its folder says.", choices=KINDS
+        "What a classifier of the original answers. Default: as its folder "
+        "says.",
+        choices=KINDS,
     )
     num_choices: int | None = optional(
         "Choices of a line, if a model does not say it.", least=2
     )
     use_calibration: bool = setting(
-        True, "Use the calibration and thresholds that the folder has."
+        True,
+        "Answer with the calibration and thresholds of the folder, if it has "
+        "them.",
     )
     format: str = setting(
-        "text", "text; jsonl: a JSON object a line.", choices=tuple(_WRITERS)
+        "text",
+        "text, or jsonl: one JSON object a line.",
+        choices=tuple(_WRITERS),
     )
-    top_k: int | None = optional("Fillings of a [MASK]. Default: 5.", least=1)
+    top_k: int | None = optional(
+        "Fillings of each [MASK]. Default: 5.", least=1
+    )
     max_seq_length: int | None = optional(
         "Wordpieces of a text. Default: as in training.",
         least=3,  # [CLS] a [SEP]

@@ -28,7 +28,9 @@ class VocabularyOptions(Settings):
 
     input_file: str = setting(help="Comma-separated UTF-8 text files or globs.")
     output_file: str = setting(help="Where to write the vocabulary.")
-    do_lower_case: bool = setting(True, "Lower-case text and drop accents.")
+    do_lower_case: bool = setting(
+        True, "Lower-case the text and drop its accents."
+    )
     learning: LearningOptions
 
 

@@ -54,7 +54,9 @@ _NEEDED = {
 class CreationOptions(Settings):
     """Options of create_pretraining_data.py."""
 
-    input_file: str | None = optional("Text files or globs, comma-separated.")
+    input_file: str | None = optional(
+        "Text files: paths or globs, comma-separated."
+    )
     output_file: str = setting(
         help="TFRecord files, comma-separated; [new] OUT@64 stands for 64 "
         "files, OUT-00000-of-00064 and so on."
@@ -73,7 +75,9 @@ class CreationOptions(Settings):
         "this Beam runner, such as DirectRunner."
     )
     beam_options: str = setting(
-        "", "[new] Beam's options, such as '--direct_num_workers=4'."
+        "",
+        "[new] Options of Beam, as on a command line: "
+        "'--direct_num_workers=4'.",
     )
 
     def _check(self) -> None:

@@ -48,13 +48,17 @@ class DemoOptions(Settings):
     """Options of the demo."""
 
     text: str | None = optional("Your own UTF-8 text file.")
-    output_dir: str = setting("build/demo", "Folder, which each run replaces.")
+    output_dir: str = setting(
+        "build/demo", "Folder of the results, replaced by each run."
+    )
     vocab_size: int | None = optional(
         "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
         "5000, or what --minutes choose."
     )
     minutes: float = setting(
-        0.0, "Train so long; they choose the model. 0 = by steps.", least=0
+        0.0,
+        "Train for so long; they choose the model. 0 = --num_train_steps.",
+        least=0,
     )
     num_train_steps: int = setting(
         2800, "Most training steps; a small --text gets fewer.", least=1

@@ -161,9 +161,16 @@ class TableFiles:
                 fitting.append(mark)
         names = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
         if of_train in fitting:
-            if widths[of_train] != 1 or not names:
-                return of_train
-            names.append(SEPARATORS[of_train])
+            if widths[of_train] == 1 and names:
+                usual = SEPARATORS[of_train]
+                raise ValueError(
+                    f"{path}: {usual}s separate the columns of the train set. "
+                    "By them this file has one column, but several by "
+                    f"{'s and '.join(names)}s. Write both with the same "
+                    f"separator; or give --separator={usual} if it is one "
+                    "column."
+                )
+            return of_train
         if len(names) > 1:
             raise ValueError(
                 f"{path}: {'s and '.join(names)}s each give every row as many "

@@ -34,12 +34,15 @@ class StudyOptions(Settings):
 
     study: str = setting(help=f"The study: {', '.join(studies.names())}.")
     output_dir: str = setting(
-        help="Folder of study.md, study.tsv, study.png and the rows' folders."
+        help="Folder of the study: study.md, study.tsv, study.png and a folder "
+        "for each row, which TensorBoard shows. The same command resumes it."
     )
     scale: str = setting(
         "small",
-        "small: an hour or less on 2 cores. tiny: a minute or two, to see that "
-        "a command works. paper: only print the paper's commands and cost.",
+        "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
+        "tiny: the same in a minute or two, to see that a command works; its "
+        "numbers mean nothing. paper: only print the commands at the paper's "
+        "size and what they cost.",
         choices=scales.NAMES,
     )
     rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
@@ -83,7 +86,9 @@ class StudyData(Settings):
         "Folder of SQuAD, for `spans`: train-v1.1.json and dev-v1.1.json."
     )
     tfds: tuple[str, ...] = setting(
-        (), f"From tensorflow-datasets: data of some of {', '.join(TFDS)}."
+        (),
+        "Take these measures' data from tensorflow-datasets instead: "
+        f"{', '.join(TFDS)}.",
     )
     tfds_data_dir: str | None = optional(
         "Folder in which tensorflow-datasets keeps its data sets."

@@ -126,8 +126,8 @@ def test_one_schedule_over_two_lengths(phases, tmp_path):
         (
             {"init_checkpoint": "b"},
             {"continue_from": "a"},
-            "--continue_from=a takes all, --init_checkpoint=b weights alone; "
-            "give one of them",
+            "--continue_from=a takes weights, optimizer slots and step, "
+            "--init_checkpoint=b weights alone; give one of them",
         ),
         (
             {"init_checkpoint": None, "do_train": False, "do_eval": True},

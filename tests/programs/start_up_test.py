@@ -83,7 +83,7 @@ def test_full_help_is_in_groups(run):
 def test_help_has_a_line_for_each_new_flag_after_the_original_s(run):
     text = run("run_classifier.py", "--help").stdout
     originals, ours = text.split("\n[new] ", 1)
-    assert "--num_tpu_cores: TPU cores; only compared, with" in originals
+    assert "--num_tpu_cores: Cores of the TPU; only compared, with" in originals
     assert "[new]" not in originals
     lines = [x for x in ours.splitlines() if x.startswith("  --")]
     assert "  --log_steps: Updates between log lines and event points." in lines

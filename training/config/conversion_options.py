@@ -28,7 +28,8 @@ class ConversionOptions(Settings):
         choices=KINDS,
     )
     labels_file: str | None = optional(
-        "Names of the labels, one a line. Default: labels.txt beside it."
+        "Names of the labels, one a line. Default: labels.txt beside the "
+        "checkpoint."
     )
     do_lower_case: bool | None = optional(
         "Whether a checkpoint's text was lower-cased. Default: as its run "
@@ -49,7 +50,9 @@ class ConversionOptions(Settings):
         "wordpieces' weights."
     )
     keep_layers: tuple[int, ...] = setting(
-        (), "Layers to keep, such as 0,2,4, or how many: 3 of 6 are 0,2,4."
+        (),
+        "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6 are 0,2,4. "
+        "The others are left out.",
     )
     keep_words: int | None = optional(
         "Size of a smaller vocabulary: special tokens, single characters, then "
@@ -74,11 +77,12 @@ class ConversionOptions(Settings):
         refuse(
             (
                 self.never_split and not self.extra_words,
-                f"--never_split={','.join(self.never_split)} needs "
-                "--extra_words, which has the words.",
+                f"--never_split={','.join(self.never_split)} is for words of "
+                "--extra_words, which is not given; give both, or neither.",
             ),
             (
                 (self.keep_words is None) != (self.input_file is None),
-                "--keep_words and --input_file need each other.",
+                "--keep_words and --input_file need each other: a text says "
+                "which words are kept; give both, or neither.",
             ),
         )

@@ -25,16 +25,21 @@ class DistillOptions(Settings):
     )
     distill_temperature: float = setting(
         2.0,
-        "[new] Divides logits; above 1, unlikely labels count more.",
+        "[new] Divides both logits; above 1, unlikely labels count more.",
         above=0,
     )
     unlabeled_file: str = setting(
-        "", "[new] Tables, conll, conllu: texts that the teacher labels."
+        "",
+        "[new] Tables, conll, conllu: texts that only the teacher labels; "
+        "read as a test set is.",
     )
 
     def _check(self) -> None:
         if not self.teacher_dir and self.changed():
-            raise ValueError(f"--{min(self.changed())} needs --teacher_dir.")
+            raise ValueError(
+                f"--{min(self.changed())} needs --teacher_dir, the output_dir "
+                "of a finished run; give it, or leave the flag out."
+            )
         for name in ("teacher_dir", "unlabeled_file"):
             path = getattr(self, name)
             if path and "://" not in path:

@@ -43,18 +43,25 @@ class VectorOptions(Settings):
     layer_mix: str = setting(
         "separate", "[new] Mix the layers to one vector.", choices=LAYER_MIXES
     )
-    whole_words: bool = switch("[new] One vector a word: its wordpieces' mean.")
-    attention: bool = switch("[new] With --format=npz: the attention maps.")
+    whole_words: bool = switch(
+        "[new] One vector a word or mark: the mean of its wordpieces."
+    )
+    attention: bool = switch(
+        "[new] With --format=npz: write the attention maps of the layers, "
+        "[layers, heads, wordpieces, wordpieces] for each line."
+    )
 
     def _check(self) -> None:
         refuse(
             (
                 self.whole_words and self.pooling != "none",
-                f"--whole_words or --pooling={self.pooling}: drop one.",
+                "--whole_words gives a vector for each word, --pooling="
+                f"{self.pooling} one for each line; drop one.",
             ),
             (
                 self.attention and EMBEDDINGS in self.layers,
-                "--attention: leave out embeddings, which have none.",
+                "--attention: the embeddings have none; leave them out of "
+                "--layers.",
             ),
         )
 
@@ -97,15 +104,24 @@ class ExtractionOptions(Settings):
     batch_size: int = setting(32, "Lines computed at once.", least=1)
     use_one_hot_embeddings: bool = switch(shared_help.ONE_HOT)
     vectors: VectorOptions = VectorOptions()
-    format: str = setting("jsonl", "[new] Output format.", choices=FORMATS)
-    attention_png: str | None = optional("[new] Picture of a line's attention.")
+    format: str = setting(
+        "jsonl", "[new] Format of the output.", choices=FORMATS
+    )
+    attention_png: str | None = optional(
+        "[new] Draw the attention within one line."
+    )
     attention_line: int = setting(0, "[new] Which line; 0 = first.", least=0)
     attention_layer: int = setting(-1, "[new] Which block; -1 = the last.")
-    attention_head: int | None = optional("[new] Which head. Default: all.")
+    attention_head: int | None = optional(
+        "[new] Which head; all on a page if not given."
+    )
     device: DeviceOptions
 
     def _check(self) -> None:
         if self.vectors.attention and (
             self.format != "npz" or self.vectors.pooling != "none"
         ):
-            raise ValueError("--attention needs --format=npz, --pooling=none.")
+            raise ValueError(
+                "--attention needs --format=npz and --pooling=none: maps are "
+                "written beside the vectors of the wordpieces."
+            )

@@ -29,7 +29,9 @@ class FinetuningOptions(Settings):
     max_seq_length: int = setting(
         128, "Wordpieces of a row; longer examples are cut, and counted."
     )
-    num_train_epochs: float = setting(3.0, "Passes over the data.", above=0)
+    num_train_epochs: float = setting(
+        3.0, "Passes over the train set.", above=0
+    )
     warmup_proportion: float = setting(
         0.1, "Share of the updates in which the rate rises.", least=0, most=1
     )
@@ -39,20 +41,24 @@ class FinetuningOptions(Settings):
         True,
         "[new] Cut batches to their longest row (not on a TPU): same result.",
     )
-    group_by_length: bool = switch("[new] Put rows of similar length together.")
+    group_by_length: bool = switch(
+        "[new] Put training rows of similar length together."
+    )
     shuffle_window: int = setting(
         0,
-        "[new] Records to draw from; 0 = all, 100 = as the original.",
+        "[new] Records to draw the next from; 0 = all, 100 = as the original.",
         least=0,
     )
     save_best: str = setting(
         "",
-        "[new] Keep in OUTPUT_DIR/best, and use, the weights that are best by "
-        "this metric: eval_loss, accuracy, DEV_SET/f1; see --eval_every_steps.",
+        "[new] Keep the weights that are best by this metric in OUTPUT_DIR/best"
+        ", and use them: eval_loss, accuracy, DEV_SET/f1; with "
+        "--eval_every_steps.",
     )
     early_stopping_patience: int = setting(
         0,
-        "[new] Stop after so many evaluations of no gain; 0 = never.",
+        "[new] Stop after this many evaluations without a better --save_best; "
+        "0 = never.",
         least=0,
     )
     strip_checkpoint: bool = switch(
@@ -118,8 +124,8 @@ class TrialOptions(Settings):
     )
     learning_rates: tuple[float, ...] = setting(
         (),
-        "[new] Learning rates to try, in the paper 5e-5,4e-5,3e-5,2e-5; the "
-        "best median over the seeds is taken.",
+        "[new] Learning rates to try, for GLUE 5e-5,4e-5,3e-5,2e-5 (the "
+        "paper's section 4.1); the best median over the seeds is taken.",
         flag="trial_learning_rates",
     )
     epochs: tuple[float, ...] = setting(
@@ -152,7 +158,8 @@ class TaskOptions(Settings):
 
     language: str | None = optional("[new] xnli: default zh.")
     tfds: str | None = optional(
-        "[new] Data set of tensorflow-datasets; '' = the task's own."
+        "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
+        "the task's own."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     kind: str | None = optional(
@@ -163,7 +170,9 @@ class TaskOptions(Settings):
         "[new] Tables, conll, conllu: column of the label: its name, or its "
         "number from 0; -1 = the last."
     )
-    id_column: str | None = optional("[new] tsv, csv, jsonl: column of ids.")
+    id_column: str | None = optional(
+        "[new] tsv, csv, jsonl: column that names the example."
+    )
     label_separator: str | None = optional(
         "[new] Tables: between a multilabel cell's labels; default comma."
     )
@@ -210,8 +219,9 @@ class ClassifierOptions(TaskRunOptions):
     """
 
     task_name: str | None = optional(
-        f"The task: {', '.join(tasks.task_names())}; or several with commas "
-        "between, or GLUE, each in OUTPUT_DIR/TASK. A run knows its own."
+        f"The task: {', '.join(tasks.task_names())}; or several with "
+        "commas between, or GLUE, each in OUTPUT_DIR/TASK. A finished "
+        "OUTPUT_DIR knows its own."
     )
     data_dir: str | None = optional(
         "Folder of the task's files, or of several tasks' folders."
@@ -224,18 +234,22 @@ class ClassifierOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] Checkpoints to score: last, all, or steps such as 100,200.",
+        "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
+        "table is checkpoints.tsv.",
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"
         " of each label on the dev set, and keep them in OUTPUT_DIR."
     )
     use_calibration: bool = setting(
-        True, "[new] Answer and export with what --calibrate has kept."
+        True,
+        "[new] Answer and export with the calibration and the thresholds that "
+        "--calibrate has kept.",
     )
     explain_errors: int | None = optional(
-        "[new] In how many examples of the highest loss errors.html shades the "
-        "words that speak for the answer; default: 10 for labels of texts.",
+        "[new] Shade in errors.html the words that speak for the answer, in "
+        "this many examples of the highest loss; default: 10 for labels of "
+        "texts, 0 = none.",
         least=0,
     )
     do_predict: bool = switch("Whether to predict the test sets.")
@@ -254,8 +268,9 @@ class ClassifierOptions(TaskRunOptions):
     )
     head: str = setting(
         "linear",
-        "[new] After the encoder: linear; bilstm (two layers, then linear), "
-        "the default with --feature_based; mean (linear on the text's mean).",
+        "[new] Layers after the encoder: linear; bilstm (two layers, then "
+        "linear), the default with --feature_based; or mean (linear on the "
+        "mean over the text, for small models).",
         choices=HEADS,
     )
     distillation: DistillOptions = DistillOptions()

@@ -26,13 +26,15 @@ class ReplacedTokensOptions(Settings):
 
     discriminator_weight: float = setting(
         50.0,
-        "[new] Weight of the discriminator; the generator has 1.",
+        "[new] Weight of the discriminator's loss in the sum; that of the "
+        "generator's is 1.",
         above=0.0,
     )
     generator_size: float = setting(
         0.25,
-        "[new] Hidden size of the generator as a share of the discriminator's. "
-        "ELECTRA's: 0.25, for its base size 0.33333.",
+        "[new] Hidden size of the generator as a share of the discriminator's, "
+        "at most 1: a larger generator costs more and trains the discriminator "
+        "worse. ELECTRA's: 0.25, for its base size 0.33333.",
         above=0.0,
         most=1.0,
     )

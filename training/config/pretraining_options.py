@@ -23,20 +23,24 @@ class PretrainingOptions(Settings):
     objective: str = setting(
         OBJECTIVES[0],
         "[new] What the model is trained for. pretraining: masked LM and, for "
-        "pairs, next sentence. left_to_right: every next wordpiece, from "
-        "records without pairs and of --masking=dynamic. replaced_tokens: "
-        "ELECTRA, from records of --masking=dynamic and with --vocab_file.",
+        "sentence pairs, next sentence. left_to_right: every next wordpiece, "
+        "from records without masks and pairs (create_pretraining_data.py "
+        "--masking=dynamic --next_sentence_prediction=false). replaced_tokens: "
+        "ELECTRA, from records without masks and with --vocab_file.",
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
     bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
     input_file: str | None = setting(
-        help="Record files or globs, comma-separated."
+        help="Record files: comma-separated paths or globs."
     )
     eval_file: str | None = optional(
         "[new] Records to evaluate on; --input_file if not given."
     )
-    skip_bad_records: bool = switch("[new] Leave out, and count, bad records.")
+    skip_bad_records: bool = switch(
+        "[new] Leave out damaged records, and report how many; else they are "
+        "an error."
+    )
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     first_weights: str = setting(
         FIRST_WEIGHTS[0],
@@ -47,12 +51,15 @@ class PretrainingOptions(Settings):
         choices=FIRST_WEIGHTS,
     )
     dropout_prob: float | None = optional(
-        "[new] Dropout in this run; fine-tuning has --bert_config_file's. 0 = "
-        "none: faster, and better if the text is read only a few times.",
+        "[new] Dropout of hidden states and attention in this run, instead of "
+        "--bert_config_file's, which is kept for fine-tuning. 0 = none, which "
+        "is faster, and better if the text is read only a few times.",
         least=0,
         most=0.9,
     )
-    max_seq_length: int = setting(128, "Wordpieces of an example, as recorded.")
+    max_seq_length: int = setting(
+        128, "Wordpieces of an example, as in the records."
+    )
     max_predictions_per_seq: int = setting(
         20, "Masked wordpieces of an example, as in the records."
     )
@@ -82,7 +89,11 @@ class PretrainingOptions(Settings):
         "[new] Lines with [MASK], or `A ||| B` to ask whether B follows A. "
         "Answers go to predict_results.jsonl."
     )
-    vocab_file: str | None = optional(f"[new] {shared_help.VOCAB_FILE}")
+    vocab_file: str | None = optional(
+        "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export, "
+        "--separate_documents and --objective=replaced_tokens. Default: the "
+        "one in --output_dir or beside --init_checkpoint."
+    )
     do_lower_case: bool = setting(
         True, f"[new] Of the queries: {shared_help.DO_LOWER_CASE}"
     )
@@ -118,15 +129,18 @@ class PretrainingOptions(Settings):
             ),
             (
                 self.group_by_length and on_tpu,
-                "--group_by_length: a TPU needs one length; leave it out.",
+                "--group_by_length cuts batches to different lengths, but a "
+                "TPU needs one; leave --group_by_length out.",
             ),
             (
                 self.separate_documents and not reads,
-                "--separate_documents is of --do_train and --do_eval; drop it.",
+                "--separate_documents is for --do_train and --do_eval, which "
+                "read records; leave it out.",
             ),
             (
                 self.train.eval_every_steps and not self.eval_file,
-                "--eval_every_steps needs --eval_file, of other records.",
+                "--eval_every_steps needs --eval_file: records that training "
+                "does not see.",
             ),
         )
         self.objectives.check(self.objective)
@@ -156,14 +170,16 @@ class PretrainingOptions(Settings):
             ),
             (
                 before and self.init_checkpoint,
-                f"--continue_from={before} takes all, --init_checkpoint="
-                f"{self.init_checkpoint} weights alone; give one of them.",
+                f"--continue_from={before} takes weights, optimizer slots and "
+                f"step, --init_checkpoint={self.init_checkpoint} weights "
+                "alone; give one of them.",
             ),
             (
                 before
                 and os.path.normpath(before) == os.path.normpath(output_dir),
                 f"--continue_from={before} is the --output_dir, where a run "
-                "resumes without it. Drop it, or give another --output_dir.",
+                "resumes without this flag. Drop it, or give another "
+                "--output_dir.",
             ),
         )
 

@@ -75,8 +75,9 @@ class RecipeOptions(Settings):
         "original",
         "[new] Defaults of flags. original: the original's. budget: for a "
         "small model and little time: --first_weights=neighbors, no dropout, "
-        "rate 5e-4 x 256 / hidden size (x 4 with muon), 10 % warm-up, bfloat16 "
-        "where it is faster, with --masking=dynamic half in short rows.",
+        "rate 5e-4 x 256 / hidden size (four times that with --optimizer=muon) "
+        "with 10 % warm-up, bfloat16 where it is faster, and with "
+        "--masking=dynamic short rows for half of the training.",
         choices=tuple(RECIPES),
     )
 

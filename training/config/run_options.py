@@ -44,10 +44,16 @@ class DeviceOptions(Settings):
 
     use_tpu: bool = switch("Whether to use a TPU.")
     tpu_name: str | None = optional("Name or grpc:// address of the Cloud TPU.")
-    tpu_zone: str | None = optional("GCE zone of the TPU; found if left out.")
-    gcp_project: str | None = optional("Project of the TPU; found if left out.")
+    tpu_zone: str | None = optional(
+        "GCE zone of the TPU; found automatically if not given."
+    )
+    gcp_project: str | None = optional(
+        "Project of the TPU; found automatically if not given."
+    )
     master: str | None = optional("Address of the TPU's master.")
-    num_tpu_cores: int = setting(8, "TPU cores; only compared, with a warning.")
+    num_tpu_cores: int = setting(
+        8, "Cores of the TPU; only compared, with a warning."
+    )
     precision: str = setting(
         "float32",
         "[new] Arithmetic; weights, layer norm and softmax stay float32. "
@@ -73,8 +79,9 @@ class DeviceOptions(Settings):
     )
     worker_timeout_minutes: float = setting(
         30.0,
-        "[new] Exit after so many minutes of waiting for other workers. None "
-        "may work alone for longer, such as the one that saves; 0 = never.",
+        "[new] Exit after waiting this many minutes for the other workers. "
+        "None may work alone for longer, such as the first one that saves; 0 "
+        "= wait forever.",
         least=0,
     )
 
@@ -147,18 +154,23 @@ class TrainOptions(Settings):
     )
     iterations_per_loop: int = setting(
         1000,
-        "Most updates in one call to the device. A call takes about a second "
-        "(on a TPU five), so that progress shows and SIGTERM is handled.",
+        "Largest number of updates in one call to the device. A call takes "
+        "about a second (on a TPU five), so that progress shows and SIGTERM "
+        "is handled.",
         least=1,
     )
     gradient_accumulation_steps: int = setting(
-        1, "[new] Micro-batches of an update: the same in less memory.", least=1
+        1,
+        "[new] Micro-batches of one update: the same result in less memory.",
+        least=1,
     )
     log_steps: int = setting(
         100, "[new] Updates between log lines and event points.", least=1
     )
     eval_every_steps: int = setting(
-        0, "[new] Updates between evaluations in training; 0 = never.", least=0
+        0,
+        "[new] Updates between evaluations while training; 0 = never.",
+        least=0,
     )
     seed: int = setting(
         12345,
@@ -172,17 +184,19 @@ class TrainOptions(Settings):
     )
     whole_last_layer: bool = switch(
         "[new] Compute the last Transformer block at every position, as the "
-        "original, and not only where its output is used. Slower; the same "
-        "result except for rounding and dropout's random numbers."
+        "original does, and not only where its output is used: masked "
+        "positions and [CLS]. Slower; the same result except for rounding and "
+        "dropout's random numbers."
     )
     xla: bool = switch(
         "[new] Compile the gradient with XLA: on a CPU faster for models of "
         "hidden size 128, slower for large ones in bfloat16."
     )
     fuse: bool | None = optional(
-        "[new] Compile what is between a training step's matrix products with "
-        "XLA, for a second at each new length (a TPU always does so). The same "
-        "except for rounding. Default: if training is long enough."
+        "[new] Compile the operations between a training step's matrix "
+        "products with XLA, for about a second at each new length (a TPU "
+        "always does so). The same result except for rounding. Default: if "
+        "training is long enough to be faster."
     )
     layerwise_lr_decay: float = setting(
         1.0,
@@ -193,7 +207,9 @@ class TrainOptions(Settings):
         most=1,
     )
     trainable_layers: int = setting(
-        -1, "[new] Last blocks to train, with the head; -1 = all.", least=-1
+        -1,
+        "[new] Number of last blocks to train, with the head; -1 = all.",
+        least=-1,
     )
 
     @property
@@ -234,8 +250,8 @@ class TrainOptions(Settings):
             ),
             (
                 before and self.num_train_minutes,
-                f"--continue_from={before} counts steps, {minutes} does not; "
-                "give --init_checkpoint.",
+                f"--continue_from={before} continues steps, which {minutes} "
+                "does not count; give --init_checkpoint.",
             ),
         )
 
@@ -285,8 +301,9 @@ class ExportOptions(Settings):
     )
     format: str = setting(
         "saved_model",
-        "[new] saved_model: for TF Serving. litert: of 8 bits and float32, for "
-        "phones and for Python without TensorFlow; from ids to scores.",
+        "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
+        "float32 for phones, and for Python without TensorFlow; from ids to "
+        "scores.",
         choices=("saved_model", "litert"),
         flag="export_format",
     )
@@ -310,8 +327,9 @@ class ExportOptions(Settings):
                 self.format == "litert"
                 and (self.serving.changed() or self.precision != "float32"),
                 "--export_format=litert has files for ids alone, in float32 "
-                "and 8 bits; leave out --export_signatures, --export_precision "
-                "and --serving_like_original.",
+                "and 8 bits; leave out --export_signatures (bert.load "
+                "tokenizes texts), --export_precision and "
+                "--serving_like_original.",
             ),
         )
         files.check_writable(self.export_dir, "export_dir")

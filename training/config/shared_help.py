@@ -1,8 +1,9 @@
 """Help of flags that several programs have."""
 
 BERT_CONFIG_FILE = (
-    "JSON file with the model's sizes, such as those in configs. Default: the "
-    "one in --output_dir or beside --init_checkpoint."
+    "JSON file with the model's sizes, such as "
+    "configs/uncased_L-12_H-768_A-12.json. Default: the one in --output_dir or "
+    "beside --init_checkpoint."
 )
 INIT_CHECKPOINT = (
     "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
@@ -13,7 +14,10 @@ VOCAB_FILE = (
     "The model's vocabulary. Default: the one in --output_dir or beside "
     "--init_checkpoint."
 )
-DO_LOWER_CASE = "False for cased models. Default: as the model's folder says."
+DO_LOWER_CASE = (
+    "False for cased models. If not given, the folder of --init_checkpoint "
+    "says it."
+)
 NEVER_SPLIT = (
     "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "
     "such as [ENTITY]. Default: those of --init_checkpoint's folder."

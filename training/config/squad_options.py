@@ -23,24 +23,32 @@ class SquadOptions(TaskRunOptions):
         "SQuAD's JSON to answer; it is scored if it has answers."
     )
     tfds: str | None = optional(
-        "[new] Data set of tensorflow-datasets, in place of both files."
+        "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
+        " both files."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     do_predict: bool = switch("Whether to answer --predict_file.")
     find_null_threshold: bool = switch(
         "[new] Find and save the null_score_diff_threshold with the best F1."
     )
-    count_windows: bool = switch("[new] Epochs count windows, not questions.")
+    count_windows: bool = switch(
+        "[new] Count epochs in windows, not in questions."
+    )
     score_padding: bool = switch(
         "[new] Include padding in the loss and among the best starts and ends, "
         "as the original; batches are not trimmed."
     )
-    write_html: bool = switch("[new] predictions.html: answers in the texts.")
-    num_processes: int = setting(1, "[new] Processes that make the records.")
+    write_html: bool = switch(
+        "[new] Write predictions.html: the answers marked in the texts."
+    )
+    num_processes: int = setting(
+        1, "[new] Processes that convert a large file to records."
+    )
     verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",
-        "[new] After the encoder: linear; bilstm (two layers, then linear).",
+        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
+        "linear).",
         choices=WORD_HEADS,
     )
     distillation: DistillOptions = group(DistillOptions(), unlabeled_file="")
@@ -72,7 +80,8 @@ class SquadOptions(TaskRunOptions):
             ),
             (
                 self.tfds and (self.train_file or self.predict_file),
-                "--tfds: leave out --train_file and --predict_file.",
+                "--tfds replaces --train_file and --predict_file; give only "
+                "--tfds.",
             ),
         )
         super()._check()

@@ -20,7 +20,8 @@ class FormOptions(Settings):
         choices=VECTOR_POOLINGS,
     )
     normalize: bool | None = optional(
-        "Vectors have length 1. Default: as the model's folder says, else true."
+        "Vectors have the length 1. Default: as the model's folder says, else "
+        "true."
     )
     vector_sizes: tuple[int, ...] | None = optional(
         "Smaller sizes at which the first numbers of a vector shall do "
@@ -35,8 +36,9 @@ class SentenceOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev set.")
     loss: str = setting(
         "cosent",
-        "cosent, cosine: scored pairs; negatives: pairs, against the others of "
-        "a batch; teacher: another model's vectors of the texts.",
+        "What trains: cosent or cosine = scored pairs; negatives = pairs, each "
+        "against the other texts of its batch; teacher = another model's "
+        "vectors of the texts.",
         choices=VECTOR_LOSSES,
     )
     similarity_scale: float = setting(
@@ -72,12 +74,14 @@ class SentenceOptions(TaskRunOptions):
             ),
             (
                 texts.drop_missing and loss == "teacher",
-                "--drop_missing: drop it, --teacher_vectors has all rows.",
+                "--drop_missing would leave out texts, but --teacher_vectors "
+                "has a row for each; remove both.",
             ),
             (
                 loss == "negatives" and is_ordered,
-                "--group_by_length and --shuffle_window: leave them out, "
-                "because --loss=negatives orders all examples.",
+                "--group_by_length and --shuffle_window: --loss=negatives "
+                "orders all examples, so that no batch has a text twice; leave "
+                "them out.",
             ),
         )
 
@@ -118,7 +122,10 @@ class EncodingOptions(Settings):
     """Which vectors are written, or what is searched."""
 
     do_encode: bool = switch("Write the vectors of the texts of --input_file.")
-    do_search: bool = switch("Find texts of --index_file for each question.")
+    do_search: bool = switch(
+        "Find the texts of --index_file that are nearest to each question of "
+        "--input_file, or of the terminal."
+    )
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     output_dir: str | None = optional("Folder of the run.")
     input_file: str | None = optional(
@@ -129,7 +136,9 @@ class EncodingOptions(Settings):
         "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
         "of what was found. Default: the terminal."
     )
-    index_file: str | None = optional("--do_search: .npy file of --do_encode.")
+    index_file: str | None = optional(
+        "--do_search: .npy file that --do_encode wrote."
+    )
     text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
     prompt_name: str | None = optional(
         "Which of the model's prompts is put before each text. Default: as the "
@@ -152,11 +161,13 @@ class EncodingOptions(Settings):
         refuse(
             (
                 self.do_encode and self.do_search,
-                "--do_encode and --do_search need a command each.",
+                "--do_encode writes an index and --do_search reads one; give "
+                "one of them for each command.",
             ),
             (
                 not self.output_dir and not self.init_checkpoint,
-                "Give the model: --init_checkpoint, or --output_dir of a run.",
+                "Give the model: --init_checkpoint=FOLDER, or --output_dir of "
+                "the run that trained it.",
             ),
             (
                 self.do_encode and not (self.input_file and self.output_file),
@@ -172,7 +183,8 @@ class EncodingOptions(Settings):
             ),
             (
                 len(columns) > 1,
-                f"--text_columns={','.join(columns)}: give one column.",
+                f"--text_columns={','.join(columns)}: give one column of "
+                "texts.",
             ),
         )
 

@@ -93,7 +93,8 @@ def test_other_sets_have_the_separator_of_the_train_set(table):
     files["test.csv"] = "f|?\ng|?\n"
     with pytest.raises(
         ValueError,
-        match="test.csv: bars and semicolons each .*--separator=semicolon",
+        match="test.csv: semicolons separate the columns of the train set.* "
+        "several by bars.*--separator=semicolon",
     ):
         list(table(files, **columns).examples("test"))
     # A file whose columns tell its own separator has that.

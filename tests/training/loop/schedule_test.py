@@ -208,7 +208,7 @@ def test_slots_of_another_optimizer_are_refused(
         ),
         (
             {"continue_from": "a", "num_train_minutes": 2.0},
-            "--continue_from=a counts steps, --num_train_minutes=",
+            "--continue_from=a continues steps, which --num_train_minutes=",
         ),
         ({"num_train_minutes": -1.0}, "--num_train_minutes=-1.0; it must be"),
         ({"optimizer": "sgd"}, "--optimizer=sgd; it must be one of adamw, la"),

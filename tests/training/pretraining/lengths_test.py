@@ -115,6 +115,6 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
     "device", [{"use_tpu": True}, {"distribution_strategy": "tpu"}]
 )
 def test_a_tpu_needs_one_length(options, device):
-    message = "^--group_by_length: a TPU needs one length"
+    message = "^--group_by_length cuts batches to different lengths, but a TPU"
     with pytest.raises(ValueError, match=message):
         options.replace(group_by_length=True, **device)

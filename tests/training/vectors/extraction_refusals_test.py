@@ -48,19 +48,19 @@ def test_layers_are_read():
         ({"attention_line": -1}, "--attention_line=-1; it must be at least 0"),
         (
             {"vectors": {"attention": True}},
-            "--attention needs --format=npz, --pooling=none",
+            "--attention needs --format=npz and --pooling=none",
         ),
         (
             {"vectors": {"attention": True, "pooling": "cls"}, "format": "npz"},
-            "--attention needs --format=npz, --pooling=none",
+            "--attention needs --format=npz and --pooling=none",
         ),
         (
             {"vectors": {"attention": True, "layers": (0, "embeddings")}},
-            "--attention: leave out embeddings, which",
+            "--attention: the embeddings have none",
         ),
         (
             {"vectors": {"whole_words": True, "pooling": "max"}},
-            "--whole_words or --pooling=max: drop one",
+            "--whole_words gives a vector for each word, --pooling=max one",
         ),
     ],
     ids=str,
