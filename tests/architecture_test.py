@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_391,
-    "training": 12_075,
+    "data": 10_414,
+    "training": 12_082,
     "modeling": 4_128,
     "studies": 1_468,
     "demo": 420,
     "programs": 768,
 }
-MOST_DOCSTRINGS = 8_581
+MOST_DOCSTRINGS = 8_582
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

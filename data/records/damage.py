@@ -167,6 +167,8 @@ def naming_damage(
     """
     try:
         yield
+    except DamagedError:
+        raise  # names the record already
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
         if reading.OUT_OF_RANGE in str(cause):

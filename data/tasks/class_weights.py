@@ -30,6 +30,8 @@ def parse_weights(given: Any) -> ClassWeights:
             values = map(float, given.values())
             weights = dict(zip(map(label_of, given), values, strict=True))
             numbers = weights.values()
+        elif not isinstance(given, list | tuple):
+            raise TypeError
         else:
             weights = numbers = tuple(map(float, given))
         if all(0 < number < math.inf for number in numbers):

@@ -78,6 +78,12 @@ def _rows(
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = list(getattr(data, "columns", data))
         kept = [column for column in names if column in columns]
+        if names and not kept:
+            raise ValueError(
+                f"{name} has none of the columns {', '.join(columns)}; it has "
+                f"{', '.join(map(str, names)) or 'none'}. Name the columns by "
+                "text=... and label=..."
+            )
         if len(kept) > len(set(kept)):
             raise ValueError(
                 f"{name} has a column twice: {', '.join(kept)}; rename one."

@@ -90,20 +90,27 @@ class Row(NamedTuple):
         place = self._place(column)
         if place is None:
             columns = ", ".join(self.names) or f"{len(self.cells)} columns"
-            hint = ""
-            if len(self.cells) == 1 and column.flag:
-                hint = (
-                    "If another character separates its columns, give it, such "
-                    "as --separator=semicolon, and --quoted if cells are in "
-                    "quotes. "
-                )
             raise ValueError(  # of the whole table
                 f"{self.path}, line {self.line}: there is no column {column}; "
-                f"it has {columns}. {hint}Name the columns as they are in the "
-                "file, or in tsv and csv files number them from "
-                f"0{column.flag and f', by --{column.flag}'}."
+                f"it has {columns}. {self._hint(column)}Name the columns as "
+                "they are in the file, or in tsv and csv files number them "
+                f"from 0{column.flag and f', by --{column.flag}'}."
             )
         return place
+
+    def _hint(self, column: Column) -> str:
+        """Names the separator of a line that was read as one cell."""
+        cells = self.names or self.cells
+        if len(cells) != 1 or not column.flag:
+            return ""
+        found = [name for mark, name in SEPARATORS.items() if mark in cells[0]]
+        if not found:
+            return ""
+        return (
+            f"That is one column, in which there are {'s and '.join(found)}s: "
+            f"if they separate columns, give --separator={found[0]}, and "
+            "--quoted if cells are in quotes. "
+        )
 
     def value(self, column: Column) -> Any:
         """Returns the value in a column; ValueError if there is none."""

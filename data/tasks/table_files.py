@@ -153,6 +153,7 @@ class TableFiles:
         train set's gives one column and another one several.
         """
         columns, quotechar = self._columns_of(set_name), self._quotechar(path)
+        columns += [self.id_column] if self.id_column else []
         fitting, widths = [], {}
         for mark in SEPARATORS:
             cells, widths[mark] = _shape(path, mark, quotechar)

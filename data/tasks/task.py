@@ -239,8 +239,15 @@ class DataProcessor:
     @classmethod
     def _read_tsv(cls, input_file, quotechar=None):
         """Reads a tab separated value file: a list of rows."""
-        numbered = rows.read_cells(input_file, quotechar=quotechar)
-        return [cells for _, cells in numbered]
+        lines = []
+        for line, cells in rows.read_cells(input_file, quotechar=quotechar):
+            if not cells:
+                raise ValueError(
+                    f"{input_file}: line {line} is empty; expected a row on "
+                    "each line. Remove it."
+                )
+            lines.append(cells)
+        return lines
 
 
 class _ProcessorTask(Task):

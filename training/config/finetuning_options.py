@@ -308,7 +308,9 @@ class ClassifierOptions(TaskRunOptions):
         )
         for name in ("eval_checkpoints", "calibrate", "explain_errors"):
             if changed.get(name) and not self.do_eval:
-                raise ValueError(f"--{name}={changed[name]} needs --do_eval.")
+                raise ValueError(
+                    f"--{name}={changed[name]} needs --do_eval, and a dev set."
+                )
         for name in task_names(self.task_name):
             tasks.require_task(name)
         check_found(self, "task_name")

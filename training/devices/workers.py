@@ -115,7 +115,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
     """Splits `host:port` or `[::1]:port`."""
     with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(f"//{address}")
-        if parts.hostname and parts.port:
+        if parts.hostname and parts.port and parts.netloc == address:
             return parts.hostname, parts.port
     raise ValueError(
         f"TF_CONFIG names a worker at {address!r}; expected host:port (for "

@@ -146,7 +146,12 @@ def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
             "checkpoint before the end. Give the steps of all phases together."
         )
     _check_optimizer(record, options, folder)
-    require_slots(folder, record.get("is_stripped", False))
+    if record.get("is_stripped"):
+        raise ValueError(
+            f"--continue_from={folder} has no optimizer slots, because its run "
+            "was finished with --strip_checkpoint; give "
+            f"--init_checkpoint={folder}, which takes the weights alone."
+        )
     logging.info(
         "Continuing %s at step %d, with the input from its beginning.",
         *(folder, step),

@@ -174,8 +174,8 @@ def test_a_table_in_the_wrong_format_names_its_separator(table):
     task = table({"train.tsv": "text;label\na;x\n"}, "tsv", labels=["x"])
     with pytest.raises(
         ValueError,
-        match="it has text;label. If another character separates its columns, "
-        "give it, such as --separator=semicolon",
+        match="it has text;label. That is one column, in which there are "
+        "semicolons: if they separate columns, give --separator=semicolon",
     ):
         train(task)
     given = get_task("tsv", task.data_dir, separator="semicolon")
