@@ -38,8 +38,8 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_414,
-    "training": 12_082,
-    "modeling": 4_128,
+    "training": 12_089,
+    "modeling": 4_130,
     "studies": 1_468,
     "demo": 420,
     "programs": 768,

@@ -154,6 +154,8 @@ class HuggingFaceCheckpoint:
                 ".save_pretrained(NEW_DIR)."
             )
         names = read_json(index, ("weight_map",), _REMEDY)["weight_map"]
+        if not isinstance(names, dict):
+            raise self._damaged(INDEX, "weight_map is no object")
         return sorted(set(names.values()))
 
     def _open(self, name: str):

@@ -23,14 +23,21 @@ _LINES = {
 
 def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
     """Returns texts as a list; refuses a lone text, a table and too few."""
-    is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
-    is_one = isinstance(texts, str | bytes) or not isinstance(texts, Iterable)
-    if is_table or is_one:
+    columns = texts if isinstance(texts, Mapping) else None
+    columns = getattr(texts, "columns", columns)  # a DataFrame has them
+    if columns is not None:
+        names = [*columns] or ["text"]
+        name = "text" if "text" in names else names[0]
+        raise ValueError(
+            f"texts is a {type(texts).__name__} of the columns "
+            f"{', '.join(map(str, names)):.60}, expected a list of texts: pass "
+            f"a column, such as texts[{name!r}], or for pairs "
+            "list(zip(texts[...], texts[...]))."
+        )
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise ValueError(
             f"texts is {texts!r:.60}, a {type(texts).__name__}, expected a "
-            "list: put a single text into a list; of a table pass a column, "
-            "such as texts['text'], or for pairs list(zip(texts['text_a'], "
-            "texts['text_b']))."
+            "list: put a single text into a list."
         )
     texts = list(texts)
     if len(texts) < least:

@@ -238,7 +238,7 @@ class Serving(abc.ABC):
 
     def _answer_rows(self, rows: Tensors) -> Tensors:
         """Answers rows, without computing the padding that all share."""
-        needed = _checked(_trimmed(rows), self._model.config)
+        needed = _checked(trimmed(rows), self._model.config)
         return self._outputs(needed, rows["input_mask"])
 
 
@@ -247,7 +247,7 @@ def _named(*rows: Any) -> dict[str, Any]:
     return dict(zip(INPUTS, rows, strict=True))
 
 
-def _trimmed(rows: Tensors) -> Tensors:
+def trimmed(rows: Tensors) -> Tensors:
     """Removes the padding that all rows share; one place remains."""
     size = tf.shape(rows["input_mask"])[-1]
     needed = tf.reduce_max(rows["input_mask"] * tf.range(1, size + 1))

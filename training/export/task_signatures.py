@@ -21,7 +21,7 @@ from training.export.functions import (
     padded,
 )
 from training.export.requests import Inputs
-from training.export.serving import Serving, Signatures
+from training.export.serving import Serving, Signatures, trimmed
 
 # Windows computed at once, so that the memory for a book is bounded.
 _WINDOWS_AT_ONCE = 64
@@ -110,6 +110,9 @@ class TaskServing(Serving):
         kind, pooling = self.description.kind, self.description.pooling
         pools = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
 
+        def answer(rows):
+            return self._model.predict(trimmed(rows))
+
         @of_texts(())
         def serve_text(text):
             rows, number = windows.text_windows(
@@ -120,9 +123,7 @@ class TaskServing(Serving):
             )
             of_none = tf.zeros([0, self._model.num_labels])
             # The answers of windows are pooled before they are calibrated.
-            predictions = in_parts(
-                self._model.predict, rows, _WINDOWS_AT_ONCE, of_none
-            )
+            predictions = in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
             pooled = pools[pooling](predictions, number)
             if kind == "classification" and pooling == "max":
                 pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
