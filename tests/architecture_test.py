@@ -37,7 +37,7 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_414,
+    "data": 10_420,
     "training": 12_089,
     "modeling": 4_130,
     "studies": 1_468,

@@ -8,6 +8,7 @@ from typing import Any
 from absl import logging
 
 from data.tasks.python_rows import label_of
+from data.tasks.rows import describe_labels
 from data.tasks.task import Task
 
 BALANCED = "balanced"
@@ -68,7 +69,12 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
     else:
         weights = given
     unknown = given.keys() - task.labels if isinstance(given, Mapping) else ()
-    if unknown or len(weights) != len(task.labels):
+    if unknown:
+        raise ValueError(
+            f"--class_weights has a weight of {min(unknown)!r}, which is not a "
+            f"label; expected {describe_labels(task.labels)}."
+        )
+    if len(weights) != len(task.labels):
         raise ValueError(
             f"--class_weights={given!r:.60}; expected {len(task.labels)} "
             f"weights, one for each label: {', '.join(task.labels):.200}."

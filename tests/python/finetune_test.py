@@ -349,7 +349,7 @@ TABLE = [("a", "x"), ("b", "y")]
         (
             TABLE,
             {"learning_rat": 1},
-            "no setting 'learning_rat' .* 'learning_r",
+            "no setting 'learning_rat' .* learning_rate",
         ),
         (TABLE, {"output_directory": 1}, "no setting 'output_directory'"),
         (TABLE, {"task_name": "cola"}, "there is no setting 'task_name'"),

@@ -69,11 +69,7 @@ def test_what_is_no_weight_is_refused(given):
             {},
             r"--class_weights=\(1.0, 2.0\); expected 3 weights, one",
         ),
-        (
-            {"8": 2.0},
-            {},
-            "'8': 2.0}; expected 3 weights, one for each label: 1, 7, 10",
-        ),
+        ({"8": 2.0}, {}, "weight of '8', which is not a label; expected one"),
         ("balanced", {"labels": ["1", "7", "8", "10"]}, "of the label '8'"),
         ("balanced", {"kind": "regression"}, "not regression; leave it out"),
     ],

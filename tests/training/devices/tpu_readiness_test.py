@@ -28,8 +28,8 @@ from modeling import (
     SpanModel,
     TaskModel,
 )
+from modeling.choices import MIXES
 from modeling.kernels import vocabulary
-from modeling.layer_mix import MIXES
 from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
