@@ -21,7 +21,6 @@ Empty lines are skipped. On a terminal each line is answered at once, until
 Ctrl-D. The Python interface is bert.py, see docs/python.md.
 """
 
-import dataclasses
 import itertools
 import re
 import sys
@@ -40,7 +39,6 @@ _BATCHES_AT_ONCE = 100
 _WRITERS = {"text": asking.to_text, "jsonl": asking.to_json}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class AskingOptions(Settings):
     """What ask.py does."""
 

@@ -10,8 +10,6 @@ The text needs no preparation: it is cut into words as the tokenizer cuts it.
 `--do_lower_case` must be the same in every program that uses the vocabulary.
 """
 
-import dataclasses
-
 from absl import logging
 
 from data.settings import Settings, setting
@@ -22,7 +20,6 @@ from training import program
 from training.config import flags
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabularyOptions(Settings):
     """Which text the vocabulary is learned from, and how."""
 

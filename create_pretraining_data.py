@@ -18,8 +18,6 @@ files). The records do not depend on the number of processes. The same command
 resumes a run that was stopped, and OUT.manifest.json describes the records.
 """
 
-import dataclasses
-
 from data.pretraining import tfds_text
 from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
@@ -50,7 +48,6 @@ _NEEDED = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CreationOptions(Settings):
     """Options of create_pretraining_data.py."""
 

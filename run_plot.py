@@ -10,8 +10,6 @@ records. Folders whose names differ only in `seedN` are one curve, their mean,
 with a band from the lowest to the highest.
 """
 
-import dataclasses
-
 from absl import logging
 
 from data.settings import Settings, optional, setting
@@ -20,7 +18,6 @@ from training import program
 from training.config import flags
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PlotOptions(Settings):
     """Which curves are drawn, and where to."""
 

@@ -14,7 +14,6 @@ others may run beside them: the same command goes on.
 of what the first seed has: all models in turns, on a machine that is idle.
 """
 
-import dataclasses
 import shutil
 import sys
 from collections.abc import Iterator
@@ -114,7 +113,6 @@ MODELS = {
 SIZES = (TEACHER, "copied_3", "own_words_3", "copied_2")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SmallerOptions(Settings):
     """What is trained, and how often."""
 

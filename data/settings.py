@@ -1,6 +1,5 @@
 """Options classes: a field states its default, its help and its bounds once.
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
     class Options(Settings):
         batch_size: int = setting(32, "Rows of a batch.", least=1)
 
@@ -100,11 +99,15 @@ class Field(NamedTuple):
         return is_class and issubclass(self.type, Settings)
 
 
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 class Settings:
-    """Base of options classes.
+    """Base of options classes, each of which is a frozen dataclass.
 
     Values that are out of bounds or contradict each other raise ValueError.
     """
+
+    def __init_subclass__(cls, kw_only: bool = True):
+        dataclasses.dataclass(cls, frozen=True, kw_only=kw_only)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):

@@ -6,15 +6,12 @@ python -m demo.corpus --train_output=train.txt --eval_output=eval.txt \
         --text=my.txt
 """
 
-import dataclasses
-
 from data.pretraining import corpus
 from data.settings import Settings, optional, setting
 from training import program
 from training.config import flags
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusOptions(Settings):
     """Options of this program."""
 

@@ -9,7 +9,6 @@ them with your own text, sizes and numbers of steps.
 """
 
 import collections
-import dataclasses
 import json
 import os
 import pathlib
@@ -43,7 +42,6 @@ _NUM_QUESTIONS = 6
 _WORD = re.compile(r"[^\W\d_]+[,.।]?")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoOptions(Settings):
     """Options of the demo."""
 

@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_420,
-    "training": 12_089,
-    "modeling": 4_130,
-    "studies": 1_468,
-    "demo": 420,
-    "programs": 768,
+    "data": 10_411,
+    "training": 12_196,
+    "modeling": 4_129,
+    "studies": 1_465,
+    "demo": 416,
+    "programs": 760,
 }
-MOST_DOCSTRINGS = 8_582
+MOST_DOCSTRINGS = 8_602
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

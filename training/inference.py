@@ -10,6 +10,7 @@ import itertools
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from modeling.objectives.base import Batch, Objective
 from training.devices import preemption
 from training.devices.strategy import (
     all_workers,
+    batches_at_once,
     distribute,
     inference_form,
     kind_of,
@@ -182,21 +184,32 @@ def in_order(
     length: Callable[[Any], int],
     batch_size: int,
     done: Callable[[int], None] | None = None,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> list:
     """Computes rows in batches of like length; returns outputs in their order.
 
-    The longest rows are first: if memory is too small, the first batch fails.
-    `done` is called with the number of rows of each batch.
+    The longest rows are first: if memory is too small, the first batches fail.
+    `done` is called with the number of rows of each batch. `strategy` computes
+    them, None = the current one; for several batches at once see `Kind`.
     """
     order = sorted(range(len(rows)), key=lambda i: -length(rows[i]))
+    starts = range(0, len(order), batch_size)
+    batches = [order[start : start + batch_size] for start in starts]
+    at_once = batches_at_once(strategy or tf.distribute.get_strategy())
     outputs = [None] * len(rows)
-    for start in range(0, len(order), batch_size):
-        places = order[start : start + batch_size]
-        found = compute([rows[i] for i in places])
-        for i, output in zip(places, found, strict=True):
-            outputs[i] = output
-        if done:
-            done(len(places))
+    pool = futures.ThreadPoolExecutor(at_once)
+    apply = pool.map if min(at_once, len(batches)) > 1 else map
+    try:
+        found = apply(
+            lambda places: compute([rows[i] for i in places]), batches
+        )
+        for places, of_batch in zip(batches, found, strict=True):
+            for i, output in zip(places, of_batch, strict=True):
+                outputs[i] = output
+            if done:
+                done(len(places))
+    finally:
+        pool.shutdown(cancel_futures=True)  # after ^C, too
     return outputs
 
 

@@ -13,7 +13,6 @@ may run beside it. The same
 command goes on. --output_dir gets dial.md and dial.tsv.
 """
 
-import dataclasses
 import functools
 import itertools
 from pathlib import Path
@@ -68,7 +67,6 @@ class Model(NamedTuple):
         return f"{self.layers}x{self.width}_{self.wordpieces}_{self.batch}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DialOptions(Settings):
     """What is compared."""
 

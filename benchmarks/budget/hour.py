@@ -15,7 +15,6 @@ and hour.png of all that is done.
 """
 
 import csv
-import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -59,7 +58,6 @@ _FINETUNING = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class HourOptions(Settings):
     """What is compared."""
 

@@ -14,7 +14,6 @@ original's program (`make peers-original`) is timed beside ours, and evaluates
 the checkpoint of the last rung.
 """
 
-import dataclasses
 import sys
 from pathlib import Path
 
@@ -35,7 +34,6 @@ _TASKS, _TASK_SEEDS = "tasks", 3
 _DATA = ("text", "conllu_dir", "glue_dir", "squad_dir")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LadderOptions(Settings):
     """What is compared, and for how long."""
 

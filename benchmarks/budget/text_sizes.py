@@ -10,7 +10,6 @@ At the end it prints a row for each text; runs that are finished are not
 repeated.
 """
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +35,6 @@ _COLUMNS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SizesOptions(Settings):
     """What is measured."""
 

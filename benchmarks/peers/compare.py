@@ -43,7 +43,6 @@ _OPTIONAL = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class Options(Settings):
     """How to measure."""
 

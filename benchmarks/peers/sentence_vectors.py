@@ -10,7 +10,6 @@ rates and seeds that are equal; their vectors are scored by the same function.
 Runs that are finished are not repeated. Prints a table.
 """
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -40,7 +39,6 @@ TASKS = {
 SIDES = ("ours", "sentence-transformers")
 
 
-@dataclasses.dataclass(frozen=True)
 class Options(Settings):
     """What is compared."""
 

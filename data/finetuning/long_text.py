@@ -1,7 +1,5 @@
 """Texts that are longer than a row: their windows, and one answer of them."""
 
-import dataclasses
-
 import numpy as np
 
 from data.settings import Settings, setting
@@ -10,7 +8,6 @@ MODES = ("truncate", "windows")
 POOLINGS = ("mean", "max")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LongTextOptions(Settings):
     """How texts that are longer than a row are treated."""
 

@@ -1,6 +1,5 @@
 """Options of pretraining data, and the token ids that masking needs."""
 
-import dataclasses
 import random
 from collections.abc import Mapping
 from typing import NamedTuple, Self
@@ -12,8 +11,7 @@ SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MASKINGS = ("static", "dynamic")
 
 
-@dataclasses.dataclass(frozen=True)
-class PretrainingDataOptions(Settings):
+class PretrainingDataOptions(Settings, kw_only=False):
     """How text becomes examples; the defaults are the original's."""
 
     max_seq_length: int = setting(

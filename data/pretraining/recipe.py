@@ -17,8 +17,7 @@ from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe(Settings):
+class Recipe(Settings, kw_only=False):
     """How text is read, and how records are written."""
 
     options: PretrainingDataOptions

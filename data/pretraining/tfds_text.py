@@ -34,8 +34,7 @@ _WIKI40B_MARKS = {
 _WIKI40B_BREAK = "_NEWLINE_"
 
 
-@dataclasses.dataclass(frozen=True)
-class TfdsText(Settings):
+class TfdsText(Settings, kw_only=False):
     """Text of tensorflow-datasets.
 
     `tfds` and `split` are as in `tfds.builder`, such as `my_set/config:1.0.0`

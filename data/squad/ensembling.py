@@ -6,7 +6,6 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from absl import logging
@@ -36,7 +35,6 @@ _REMEDY = "give folders that run_squad.py wrote"
 _NO_TEXT = Paragraph("", "", [], [])  # the averaged files have none
 
 
-@dataclass(frozen=True, kw_only=True)
 class EnsembleOptions(Settings):
     """Which runs are averaged, and how answers are chosen."""
 

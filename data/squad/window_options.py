@@ -1,6 +1,5 @@
 """Options of the windows and of the answers."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,8 +8,7 @@ from data.settings import Settings, refuse, setting
 NUM_SPECIAL = 3  # tokens of a window: [CLS], and [SEP] after each of its texts
 
 
-@dataclasses.dataclass(frozen=True)
-class WindowOptions(Settings):
+class WindowOptions(Settings, kw_only=False):
     """Sizes of the windows."""
 
     max_seq_length: int = setting(384, "Wordpieces of a row.")
@@ -34,8 +32,7 @@ class WindowOptions(Settings):
             )
 
 
-@dataclasses.dataclass(frozen=True)
-class AnswerOptions(Settings):
+class AnswerOptions(Settings, kw_only=False):
     """How answers are chosen."""
 
     n_best_size: int = setting(

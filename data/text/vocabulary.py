@@ -1,6 +1,5 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -45,7 +44,6 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
     return vocab
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LearningOptions(Settings):
     """How a vocabulary is learned."""
 

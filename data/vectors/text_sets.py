@@ -21,7 +21,6 @@ _SOURCES = (*TABLES, *GLUE)
 _HIGHEST = 5.0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TextOptions(Settings):
     """Which texts are read, to train on and to evaluate on.
 

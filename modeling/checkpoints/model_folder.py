@@ -221,14 +221,6 @@ def read_description(folder: str) -> dict[str, Any] | None:
     return content or None
 
 
-def records_made_from(folder: str) -> dict[str, Any]:
-    """Returns what an output_dir's records were made from; {} = no records."""
-    for path in files.find_in(folder, f"*.tf_record{files.MANIFEST_SUFFIX}"):
-        if made_from := read_json(path).get("made_from"):
-            return made_from
-    return {}
-
-
 def _described(folder: str, prefixes: list[str]) -> str | None:
     """Returns the prefix that `task.json` names; None = look for the latest."""
     description = read_description(folder)
@@ -238,8 +230,8 @@ def _described(folder: str, prefixes: list[str]) -> str | None:
     # after the description was written.
     if description["kind"] == _PRETRAINING and prefixes:
         return None
-    is_inside = not os.path.dirname(description["weights"])
-    if is_inside and tf1.latest_name(folder) in prefixes:
+    is_best = os.path.dirname(description["weights"]) == BEST
+    if not is_best and tf1.latest_name(folder) in prefixes:
         return None
     weights = place_of(folder, description["weights"])
     best = os.path.dirname(weights)
@@ -257,7 +249,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
     """A model of the original's format, or of a run."""
     places = folder, beside(prefix)
     description = read_description(folder)
-    facts = description or records_made_from(folder)
+    facts = description or {}
     labels = existing((LABELS,), *places)
     return ModelFolder(
         path=folder,
@@ -320,8 +312,12 @@ def _no_folder(path: str) -> Exception:
 
 def _no_model(folder: str, names: list[str]) -> FileNotFoundError:
     """The error for a folder without weights."""
+    is_stopped = DESCRIPTION in names or any(
+        name.startswith("trial-") for name in names
+    )
+    or_again = " Or give the command of its run again, which was stopped."
     return FileNotFoundError(
         f"{folder} holds no model, but {', '.join(names) or 'nothing':.300}. "
         f"Expected {_EXPECTED}, or the output_dir of a run; give the folder "
-        "with these files."
+        f"with these files.{or_again * is_stopped}"
     )

@@ -1,6 +1,5 @@
 """The flags of run_study.py."""
 
-import dataclasses
 import functools
 
 import studies
@@ -28,7 +27,6 @@ _PAIRS = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class StudyOptions(Settings):
     """Which study is made, and how large."""
 
@@ -63,7 +61,6 @@ class StudyOptions(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class StudyData(Settings):
     """Text to pretrain on, and the tasks that measure it."""
 

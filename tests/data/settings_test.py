@@ -13,14 +13,12 @@ from data.settings import (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Inner(Settings):
     size: int = setting(8, "Rows.", least=1)
     share: float = setting(0.5, "Share.", least=0, most=1)
     folder: str = setting("a", "Folder.")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Outer(Settings):
     kind: str | None = setting(None, "Kind.", choices=("", "x", "y"))
     rates: tuple[float, ...] = setting((), "Rates.", flag="some_rates")

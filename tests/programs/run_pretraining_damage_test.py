@@ -84,7 +84,7 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
 
     def open_records(**changes):
         changed = dataclasses.replace(options, **changes)
-        return run_records.open_records(path, changed, config, {})
+        return run_records.open_records(path, changed, config, {}, {})
 
     with pytest.raises(ValueError) as error:
         open_records()

@@ -333,6 +333,22 @@ def test_no_dev_set_gives_no_metrics(released, tmp_path, caplog):
     assert "Weights of the labels in the loss: x 1.5, y 0.75" in caplog.text
 
 
+def test_the_dev_set_of_a_stopped_call_is_not_that_of_the_next(
+    released, tmp_path, records_only
+):
+    table = [(f"a {number}", "xy"[number % 2]) for number in range(24)]
+    with pytest.raises(StopIteration):
+        bert.finetune(table, released, str(tmp_path), dev=0.25, **QUICK)
+    described = {"kind": "classification", "model": {}, "weights": ""}
+    (tmp_path / "task.json").write_text(json.dumps(described))
+    with pytest.raises(StopIteration):
+        bert.finetune(table, released, str(tmp_path), **QUICK)
+    # Its rows are trained on now.
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {
+        "train.jsonl"
+    }
+
+
 TABLE = [("a", "x"), ("b", "y")]
 
 

@@ -16,22 +16,31 @@ def write_released(goldens, folder, config="first_layer.json"):
     return str(folder)
 
 
-def write_questions(goldens, folder):
+def span_description(**changes):
+    """task.json of a model of questions with the lengths of the goldens."""
+    usual = {
+        "task_name": "SQuAD",
+        "kind": "span",
+        "max_seq_length": 96,
+        "do_lower_case": True,
+        "model": {},
+        "weights": "",
+        "doc_stride": 32,
+        "max_query_length": 16,
+        "n_best_size": 20,
+        "max_answer_length": 30,
+        "version_2_with_negative": False,
+        "null_score_diff_threshold": 0.0,
+    }
+    return SpanDescription(**usual | changes)
+
+
+def write_questions(goldens, folder, version="v1.1", config="first_layer.json"):
     """Writes what run_squad.py leaves behind; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(goldens / "first_layer.json", folder / "bert_config.json")
-    SpanDescription(
-        task_name="SQuAD",
-        kind="span",
-        max_seq_length=96,
-        do_lower_case=True,
-        model={},
-        weights=str(goldens / "squad/finetuned_v1.1/model.ckpt-60"),
-        doc_stride=32,
-        max_query_length=16,
-        n_best_size=20,
-        max_answer_length=30,
-        version_2_with_negative=False,
-        null_score_diff_threshold=0.0,
+    shutil.copy(goldens / config, folder / "bert_config.json")
+    span_description(
+        weights=str(goldens / f"squad/finetuned_{version}/model.ckpt-60"),
+        version_2_with_negative=version == "v2.0",
     ).write(str(folder), str(goldens / "vocab.txt"))
     return str(folder)

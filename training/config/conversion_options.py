@@ -1,14 +1,11 @@
 """Options of convert_checkpoint.py."""
 
-import dataclasses
-
 from data.settings import Settings, optional, refuse, setting
 from data.tasks import KINDS
 
 FORMATS = ("original", "huggingface")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ConversionOptions(Settings):
     """What convert_checkpoint.py does."""
 

@@ -7,7 +7,6 @@ from typing import Any
 from data.settings import Settings, setting
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DistillOptions(Settings):
     """A larger model of the same task that teaches this one."""
 

@@ -1,7 +1,5 @@
 """Options of extract_features.py."""
 
-import dataclasses
-
 from data.settings import Settings, optional, refuse, setting, switch
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
@@ -24,7 +22,6 @@ def parse_layers(text: str) -> tuple[int | str, ...]:
     return tuple(layers)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorOptions(Settings):
     """Which vectors are made of a text."""
 
@@ -77,7 +74,6 @@ class VectorOptions(Settings):
         return factor * config.hidden_size
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExtractionOptions(Settings):
     """What extract_features.py does.
 

@@ -20,7 +20,6 @@ DIAGNOSTIC = "AX"
 _TABLE = "table"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuningOptions(Settings):
     """How a model is fine-tuned, evaluated and asked."""
 
@@ -73,7 +72,6 @@ class FinetuningOptions(Settings):
     device: DeviceOptions
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskRunOptions(Settings):
     """What every run of fine-tuning has.
 
@@ -115,7 +113,6 @@ class TaskRunOptions(Settings):
         return self.do_train and self.finetuning.train.eval_every_steps > 0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialOptions(Settings):
     """How many times a task is trained, and with which settings."""
 
@@ -143,7 +140,6 @@ class TrialOptions(Settings):
             refuse((is_repeated, f"{text} has a value twice; give each once."))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskOptions(Settings):
     """Options of some tasks, above all tables (tsv, csv, jsonl).
 
@@ -211,7 +207,6 @@ class TaskOptions(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(TaskRunOptions):
     """What run_classifier.py does.
 

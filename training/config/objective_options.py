@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from data.settings import Settings, setting
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LeftToRightOptions(Settings):
     """For --objective=left_to_right."""
 
@@ -18,7 +17,6 @@ class LeftToRightOptions(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ReplacedTokensOptions(Settings):
     """For --objective=replaced_tokens."""
 
@@ -54,7 +52,6 @@ class ReplacedTokensOptions(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ObjectiveOptions(Settings):
     """The flags of all objectives, in groups with their names."""
 

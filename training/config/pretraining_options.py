@@ -1,6 +1,5 @@
 """Options of run_pretraining.py."""
 
-import dataclasses
 import os
 
 from data.pretraining.data_options import PretrainingDataOptions
@@ -11,7 +10,6 @@ from training.config.objective_options import ObjectiveOptions
 from training.config.run_options import DeviceOptions, TrainOptions, check_found
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingOptions(Settings):
     """What run_pretraining.py does.
 

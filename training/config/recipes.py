@@ -3,7 +3,6 @@
 A flag that the command gives keeps its value.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -67,7 +66,6 @@ BEST = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class RecipeOptions(Settings):
     """Values for the flags that are not given."""
 

@@ -1,6 +1,5 @@
 """Options of devices, training and export."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -38,7 +37,6 @@ def dtype_policy(precision: str) -> str:
     return precision if precision == "float32" else f"mixed_{precision}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceOptions(Settings):
     """Where and in which arithmetic a program computes."""
 
@@ -86,7 +84,6 @@ class DeviceOptions(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class LogOptions(Settings):
     """How a program writes its log."""
 
@@ -97,7 +94,6 @@ class LogOptions(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainOptions(Settings):
     """How a model is trained.
 
@@ -256,7 +252,6 @@ class TrainOptions(Settings):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ServingOptions(Settings):
     """What the clients of an export send, and what they receive."""
 
@@ -290,7 +285,6 @@ class ServingOptions(Settings):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportOptions(Settings):
     """What is exported, and where to."""
 

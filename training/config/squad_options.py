@@ -1,7 +1,5 @@
 """Options of run_squad.py."""
 
-import dataclasses
-
 from data.settings import group, optional, refuse, setting, switch
 from data.squad.articles import SquadData
 from data.squad.window_options import (
@@ -14,7 +12,6 @@ from training.config.distill_options import DistillOptions
 from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadOptions(TaskRunOptions):
     """Options of run_squad.py."""
 

@@ -1,7 +1,5 @@
 """Options of run_sentence_vectors.py."""
 
-import dataclasses
-
 from data.settings import Settings, group, optional, refuse, setting, switch
 from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
@@ -10,7 +8,6 @@ from training.config.finetuning_options import TaskRunOptions
 from training.config.run_options import DeviceOptions
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class FormOptions(Settings):
     """How a text becomes one vector."""
 
@@ -29,7 +26,6 @@ class FormOptions(Settings):
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SentenceOptions(TaskRunOptions):
     """What run_sentence_vectors.py does."""
 
@@ -117,7 +113,6 @@ class SentenceOptions(TaskRunOptions):
         return TextSets(options=options, scored=scored)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class EncodingOptions(Settings):
     """Which vectors are written, or what is searched."""
 

@@ -138,9 +138,8 @@ class Finetuning:
             *(num_examples, records),
             *(train.train_batch_size, train.num_train_steps),
         )
-        weights = getattr(self.model, "class_weights", ())
-        settings = train.shaping | {"class_weights": list(weights)}
-        settings |= self._order
+        weights = {"class_weights": [*getattr(self.model, "class_weights", ())]}
+        settings = train.shaping | weights | self._order | self._start.origin
         with (
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),

@@ -199,7 +199,14 @@ class CheckpointManager:
         # The run may have gone back to an earlier step. Later checkpoints are
         # neither counted nor removed; they are overwritten at their step.
         steps = [step for step in self.steps() if step <= point.global_step]
-        self._keep(steps[-self._keep_max :] if self._keep_max else steps, steps)
+        kept = steps[-self._keep_max :] if self._keep_max else steps
+        if len(steps) - len(kept) > 1:
+            logging.warning(
+                "The checkpoints of steps %s, which an earlier command kept, "
+                "are removed: --keep_checkpoint_max is %d; 0 keeps all.",
+                *(", ".join(map(str, steps[: -len(kept)])), self._keep_max),
+            )
+        self._keep(kept, steps)
 
     def keep_only(self, step: int) -> None:
         """Removes all checkpoints except one step's."""

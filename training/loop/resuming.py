@@ -47,6 +47,31 @@ def _resumed(
 ) -> ResumePoint:
     """Makes the resume point of a checkpoint; warns of what has changed."""
     _check_optimizer(record, options, options.output_dir)
+    _warn_of_changes(step, record, options, start)
+    logging.info("Resuming %s at step %d.", options.output_dir, step)
+    seen = step * options.train_batch_size
+    made_from, settings = (
+        record.get(n) or {} for n in ("made_from", "settings")
+    )
+    # It began with its own weights, whatever a later command names.
+    began = {n: x for n, x in settings.items() if n == "init_checkpoint"}
+    return dataclasses.replace(
+        start,
+        global_step=step,
+        examples_seen=record.get("examples_seen", seen),
+        train_seconds=record.get("train_seconds", 0.0),
+        is_stripped=record.get("is_stripped", False),
+        made_from=made_from | start.made_from,
+        settings=settings | start.settings | began,
+    )
+
+
+def _warn_of_changes(
+    step: int,
+    record: Mapping[str, Any],
+    options: TrainOptions,
+    start: ResumePoint,
+) -> None:
     for what, effect in (
         ("seed", "another order of the data"),
         ("num_examples", "another order of the data"),
@@ -63,23 +88,16 @@ def _resumed(
         ("made_from", "another input"),
         ("settings", "other settings"),
     ):
-        before, now = record.get(name), getattr(start, name)
-        if before and now and (changed := manifests.changes(before, now)):
+        before, now = record.get(name) or {}, getattr(start, name)
+        # What one of both does not say is not compared.
+        now = {name: now.get(name, value) for name, value in before.items()}
+        if changed := manifests.changes(before, now):
             logging.warning(
                 "%s was trained with %s up to step %d: %s. To start from its "
                 "weights, give --init_checkpoint=%s and another --output_dir.",
                 *(options.output_dir, what, step, "; ".join(changed)),
                 options.output_dir,
             )
-    logging.info("Resuming %s at step %d.", options.output_dir, step)
-    seen = step * options.train_batch_size
-    return dataclasses.replace(
-        start,
-        global_step=step,
-        examples_seen=record.get("examples_seen", seen),
-        train_seconds=record.get("train_seconds", 0.0),
-        is_stripped=record.get("is_stripped", False),
-    )
 
 
 def _check_workers(

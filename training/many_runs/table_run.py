@@ -4,18 +4,20 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from data import settings
+from data.storage import files
 from data.tasks import python_rows, user
 from data.tasks.rows import Row
 from data.text import vocabulary
 from data.text.tokenizer_files import read_settings
 from data.vectors.text_sets import GLUE
-from modeling.checkpoints import model_folder
+from modeling.checkpoints import model_folder, tf1
 from training.config.finetuning_options import (
     ClassifierOptions,
     TaskOptions,
@@ -85,7 +87,8 @@ def run(
     if isinstance(share, float) and "train" in rows:
         _divide(rows, share, data_dir, task_options)
     device = options.finetuning.device
-    with _written(rows, device, output_dir) as (output_dir, data_dir):
+    written = _written(rows, device, output_dir, tables.keys())
+    with written as (output_dir, data_dir):
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
         outcome = trials.run(options, trial_options)
     return dict(outcome.results.get("dev", {}))
@@ -118,7 +121,8 @@ def train_vectors(
             columns += [source.options.label_column] * source.scored
             rows[name] = python_rows.rows_of(table, columns, name=name)
     device = options.finetuning.device
-    with _written(rows, device, output_dir) as (output_dir, data_dir):
+    written = _written(rows, device, output_dir, tables.keys())
+    with written as (output_dir, data_dir):
         paths = {name: _path(data_dir, name) for name in rows}
         options = options.replace(output_dir=output_dir, **_files_of(paths))
         results = sentences.run(options)
@@ -127,16 +131,40 @@ def train_vectors(
 
 @contextlib.contextmanager
 def _written(
-    rows: Mapping[str, Any], device: DeviceOptions, output_dir: str
+    rows: Mapping[str, Any],
+    device: DeviceOptions,
+    output_dir: str,
+    given: Set[str],
 ) -> Iterator[tuple[str, str]]:
-    """Joins the run's processes and writes tables; yields both folders."""
+    """Joins the run's processes and writes tables; yields both folders.
+
+    `given` are the names of all tables of the call, also of those in files.
+    """
     with session.joined(device, output_dir) as here:
         data_dir = os.path.join(here.output_dir, _FOLDER)
         paths = {name: _path(data_dir, name) for name in rows}
-        with python_rows.put_back_if_refused({*paths.values()}):
+        left = _left_by_stopped_call(here.output_dir, data_dir) if rows else {}
+        stale = [left[name] for name in left.keys() - given]
+        with python_rows.put_back_if_refused({*paths.values(), *stale}):
             for name, path in paths.items():
                 python_rows.write_rows(path, rows[name])
+            for path in stale:
+                logging.warning("%s, of a stopped call, is removed.", path)
+                files.remove(path)
             yield here.output_dir, data_dir
+
+
+def _left_by_stopped_call(output_dir: str, data_dir: str) -> dict[str, str]:
+    """The tables of a call that was stopped before it had a checkpoint.
+
+    Rows of its dev set may be trained on now, and would then be scored.
+    """
+    described = model_folder.read_description(output_dir)
+    is_stopped = described and not described["weights"]
+    if not is_stopped or tf1.latest_name(output_dir) is not None:
+        return {}
+    paths = {name: _path(data_dir, name) for name in ("train", "dev", "test")}
+    return {name: path for name, path in paths.items() if files.exists(path)}
 
 
 def _path(data_dir: str, name: str) -> str:
@@ -145,13 +173,13 @@ def _path(data_dir: str, name: str) -> str:
 
 def _files_of(tables: Mapping[str, Any]) -> dict[str, str]:
     """Returns the flags of the tables that are files."""
-    files = {}
+    flags = {}
     for name, table in tables.items():
         if python_rows.is_path(table):
             path = os.fspath(table)
             is_remote = "://" in path
-            files[f"{name}_file"] = path if is_remote else os.path.abspath(path)
-    return files
+            flags[f"{name}_file"] = path if is_remote else os.path.abspath(path)
+    return flags
 
 
 def _options_of(

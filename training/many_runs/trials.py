@@ -17,7 +17,7 @@ from absl import logging
 from data.storage import files
 from data.storage.json_files import write_json
 from data.tables import aligned, tsv
-from data.tasks import get_task
+from data.tasks import KINDS, get_task
 from modeling.checkpoints import tf1
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
@@ -91,6 +91,13 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     output_dir = options.output_dir
     planned, opened = _open(options, trials)
     inputs = classifier.make_records(opened, output_dir)
+    others = _begun(options) - {os.path.basename(x.output_dir) for x in planned}
+    if others:
+        logging.warning(
+            "%s holds trials of other flags (%s): they are neither compared "
+            "nor in trials.tsv.",
+            *(output_dir, ", ".join(sorted(others))),
+        )
     outcomes, _ = repeat(
         "Trial",
         # All of them are checked before the first one.
@@ -126,6 +133,7 @@ def _open(
             "give another one, or leave --num_trials and --trial_... out."
         )
     options = _filled(options)
+    classifier.check_tables(options, options.output_dir)
     planned = trials_of(options, trials)
     records = (os.path.join(trial.output_dir, _RECORD) for trial in planned)
     begun = list(map(files.exists, records))
@@ -143,12 +151,14 @@ def run_once(options: ClassifierOptions) -> Outcome:
         "%s holds trials: using the chosen one, %s.",
         *(options.output_dir, os.path.basename(chosen.output_dir)),
     )
-    return _answer(_filled(chosen), None, options.output_dir)
+    filled = _filled(chosen)
+    classifier.check_tables(filled, options.output_dir)
+    return _answer(filled, None, options.output_dir)
 
 
 def _filled(options: ClassifierOptions) -> ClassifierOptions:
     """The options with what the command leaves out; they count as given."""
-    options, _, _ = found_files.fill(options)
+    options, _, _ = found_files.fill(options, kinds=KINDS)
     return options.replace(given=None)
 
 
@@ -160,7 +170,7 @@ def _answer(
     folder = options.output_dir
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     others = [f"predictions_{name}.tsv" for name in task.test_sets[1:]]
-    answers = "predictions.tsv", "test_results.tsv", *others
+    answers = "predictions.tsv", "test_results.tsv", "checkpoints.tsv", *others
     for name in (*answers, *task.submission_files.values()):
         for path in files.find_in(output_dir, name):
             files.remove(path)  # an earlier choice may have left it
@@ -214,13 +224,21 @@ def _finish(
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
     folder = chosen_trial(options.output_dir)
-    if folder != options.output_dir and options.do_train:
+    has_run = tf1.latest_name(options.output_dir) is not None
+    is_chosen = folder != options.output_dir
+    if options.do_train if is_chosen else not has_run and _begun(options):
         raise ValueError(
             f"{options.output_dir} holds trials; give their flags "
             "(--num_trials, --trial_...) to continue them, or another "
             "--output_dir."
         )
     return options.replace(output_dir=folder)
+
+
+def _begun(options: ClassifierOptions) -> set[str]:
+    """The names of the trials in output_dir."""
+    found = files.find_in(options.output_dir, f"trial-*/{_RECORD}")
+    return {os.path.basename(os.path.dirname(path)) for path in found}
 
 
 def _choose_and_tell(

@@ -107,6 +107,7 @@ class Answers(Inference):
                 length=lambda query: 0,  # all are padded to the same length
                 batch_size=self._options.eval_batch_size,
                 done=progress.advance,
+                strategy=self._strategy,
             )
         lines = query_lines.to_json_lines(answers)
         output_dir = self._options.train.output_dir

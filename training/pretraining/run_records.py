@@ -31,6 +31,7 @@ def open_records(
     options: PretrainingOptions,
     config: BertConfig,
     vocab: Mapping[str, int],
+    vocabularies: dict[str, str],
 ) -> RecordFiles:
     """Checks records against the flags and the model.
 
@@ -42,6 +43,7 @@ def open_records(
       options: options of the run that will read them.
       config: configuration of its model.
       vocab: token -> id, which is used if `options.needs_ids`.
+      vocabularies: see `require_one_vocabulary`; those of the files are added.
 
     Raises:
       FileNotFoundError: no file matches.
@@ -64,7 +66,7 @@ def open_records(
             limits=limits,
             skip_bad_records=options.skip_bad_records,
         )
-        _check_manifests(opened, options, vocab)
+        _check_manifests(opened, options, vocab, vocabularies)
     except DamagedError as error:
         raise DamagedError(
             f"{error} Or pass --skip_bad_records: it leaves out what is "
@@ -105,11 +107,7 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     Raises ValueError for an untrained next-sentence head with dev pairs.
     """
     if {*train.paths} & {*dev.paths}:
-        logging.warning(
-            "The evaluation reads records of --input_file, the text that is "
-            "trained on, so it says how well the text is remembered. Give "
-            "--eval_file, records of other text."
-        )
+        warn_of_trained_text()
     if hold_pairs(dev) and not hold_pairs(train):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
@@ -117,6 +115,15 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
             "next-sentence head is not trained. Write both with the same "
             "--next_sentence_prediction of create_pretraining_data.py."
         )
+
+
+def warn_of_trained_text() -> None:
+    """Warns that a model is scored on what it was trained on."""
+    logging.warning(
+        "The evaluation reads the records that are trained on, so it says how "
+        "well their text is remembered. Give --eval_file, records of other "
+        "text."
+    )
 
 
 def hold_pairs(opened: RecordFiles) -> bool:
@@ -187,13 +194,15 @@ def _check_masks(
 
 
 def _check_manifests(
-    opened: RecordFiles, options: PretrainingOptions, vocab: Mapping[str, int]
+    opened: RecordFiles,
+    options: PretrainingOptions,
+    vocab: Mapping[str, int],
+    vocabularies: dict[str, str],
 ) -> None:
     """Refuses files that lack records, or were made with another vocabulary.
 
     If a file ends between two records, only its manifest tells.
     """
-    checksum = options.vocab_file and files.sha256(options.vocab_file)
     for path in opened.paths:
         manifest = manifests.of_shard(path) or {"shards": (), "made_from": {}}
         examples = {
@@ -209,16 +218,25 @@ def _check_manifests(
             if not options.skip_bad_records:
                 raise DamagedError(f"{lacking}; copy or write the file again.")
             logging.warning("--skip_bad_records: %s.", lacking)
-        made_with = manifest["made_from"].get("vocab_sha256", checksum)
-        if checksum and (
-            made_with != checksum
-            or options.needs_ids
-            and not _begins_and_ends(opened, path, vocab)
-        ):
+        if checksum := manifest["made_from"].get("vocab_sha256"):
+            vocabularies.setdefault(checksum, path)
+            require_one_vocabulary(vocabularies)
+        if options.needs_ids and not _begins_and_ends(opened, path, vocab):
             raise ValueError(
                 f"{path} was not made with --vocab_file={options.vocab_file}; "
                 "give the vocabulary that create_pretraining_data.py was given."
             )
+
+
+def require_one_vocabulary(known: Mapping[str, str]) -> None:
+    """Refuses several vocabularies; `known` are checksum -> who has it."""
+    if len(known) > 1:
+        raise ValueError(
+            f"{' and '.join(known.values())} do not have the same vocabulary, "
+            "so that the ids of one are other words of another; give the "
+            "--vocab_file of create_pretraining_data.py, and files and folders "
+            "made with it."
+        )
 
 
 def _begins_and_ends(

@@ -12,7 +12,7 @@ from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records as make_record_file
 from data.records.input_pipeline import RecordFiles, open_records
 from data.storage import files
-from data.tasks import Task, class_weights, get_task, task_options
+from data.tasks import KINDS, Task, class_weights, get_task, task_options
 from data.text.tokenization import FullTokenizer
 from modeling.checkpoints.model_folder import DESCRIPTION, LABELS
 from modeling.config import BertConfig
@@ -126,10 +126,11 @@ def open_run(
     Raises:
       ValueError, OSError: an input is missing or does not fit.
     """
-    options, config, tokenizer, source, described = read_files(options)
-    _check_outputs(options)
+    found = read_files(options, KINDS)
+    options, config, tokenizer, source, described = found
+    check_tables(options, options.output_dir)
     task = inputs.task if inputs else _task_of(options, described)
-    description.require_kind(options.output_dir, described, task.kind)
+    description.require_kind(options.output_dir, described, [task.kind])
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
     calibration.check(options.calibrate, task.kind)
@@ -155,8 +156,8 @@ def open_run(
     return Opened(*opened, described, choice)
 
 
-def _check_outputs(options: ClassifierOptions) -> None:
-    """Refuses tables that the run would replace."""
+def check_tables(options: ClassifierOptions, output_dir: str) -> None:
+    """Refuses tables that a run's results in output_dir would replace."""
     folder, given = options.data_dir or "", options.task_options
     tables = {
         flag: os.path.join(folder, given[flag])
@@ -164,7 +165,7 @@ def _check_outputs(options: ClassifierOptions) -> None:
         if given.get(flag)
     }
     tables["unlabeled_file"] = options.distillation.unlabeled_file
-    check_outputs(options.output_dir, tables, _RESULTS)
+    check_outputs(output_dir, tables, _RESULTS)
 
 
 def _task_of(options: ClassifierOptions, described: Any) -> Task:

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from absl import logging
@@ -15,6 +15,7 @@ from data.storage.json_files import open_json_lines
 from data.vectors import vector_files, vector_index
 from data.vectors.text_rows import read_texts
 from modeling.checkpoints import tf1
+from modeling.checkpoints.vector_form import VectorForm
 from training.config.vector_options import EncodingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.start.description import warn_if_unfinished
@@ -65,13 +66,25 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
             use_one_hot_embeddings=is_tpu(strategy),
         )
         warn_if_unfinished(loaded.folder, loaded.description)
-        loaded.model.form = dataclasses.replace(
-            loaded.model.form, **options.form.changed()
-        )
+        changes = options.form.changed()
+        _warn_of_other_form(loaded.folder, changes)
+        loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
         vectors = SentenceVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.
         vectors.sentence_extractor(options.encode_batch_size)
         return vectors
+
+
+def _warn_of_other_form(folder: str, changes: Mapping[str, Any]) -> None:
+    """Warns of flags with which the model's vectors were not trained."""
+    made_with = vars(VectorForm.find(folder) or VectorForm(**changes))
+    for name, value in changes.items():
+        if value != made_with[name]:
+            logging.warning(
+                "--%s=%s, but the model of %s was made with %s; this command "
+                "uses %s.",
+                *(name, value, folder, made_with[name], value),
+            )
 
 
 def _prompt_name(

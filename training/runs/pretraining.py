@@ -13,6 +13,7 @@ from data.pretraining.data_options import SPECIAL_TOKENS
 from data.pretraining.queries import Query, read_queries
 from data.records import length_batches
 from data.records.damage import naming_damage
+from data.records.input_pipeline import RecordFiles
 from data.storage import files, manifests
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
@@ -30,7 +31,7 @@ from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.pretraining import answers, first_values, run_records, text_size
 from training.pretraining.batches import Records
-from training.start import found_files, setup
+from training.start import description, found_files, setup
 from training.start.source import Source
 from training.start.start import Start, check_outputs
 from training.start.tokenizer import (
@@ -71,14 +72,23 @@ def run(options: PretrainingOptions) -> None:
         inputs are checked before the first training step.
     """
     opened = open_run(options)
+    before = opened.start.manager.latest_step() or 0
     records = open_records(opened)
     with opened.strategy.scope():
         model = make_model(opened, records)
         step = train_and_score(opened, records, model)
         if options.do_predict:
             answer(opened, model)
+    stripped = os.path.join(options.train.output_dir, STRIPPED_NAME)
+    is_own = STRIPPED_NAME not in opened.start.origin.values()
     if options.strip_checkpoint:
         strip(opened, step)
+    elif step != before and is_own and files.exists(f"{stripped}.index"):
+        logging.warning(
+            "%s is of an earlier step than %d; --strip_checkpoint writes it "
+            "again.",
+            *(stripped, step),
+        )
 
 
 def open_run(options: PretrainingOptions) -> Opened:
@@ -89,7 +99,9 @@ def open_run(options: PretrainingOptions) -> Opened:
     """
     objective = objectives.get(options.objective)
     needed = ("bert_config_file", *options.needs_vocab)
-    options, source, _ = found_files.fill(options, needed, objective.configure)
+    options, source, _ = found_files.fill(
+        options, needed, objective.configure, kinds=["pretraining"]
+    )
     _check_objective(options, objective)
     given = text_size.with_vocab_size(
         options, source.read_config(options.bert_config_file), source
@@ -184,35 +196,41 @@ def _check_folders(
             f"--output_dir={options.train.output_dir} holds none; give the "
             "--output_dir of a run, or train first (--do_train)."
         )
-    before, given = options.train.continue_from, options.vocab_file
-    if before:
-        setup.check_same_model(before, start.config)
-    for folder in filter(None, (options.train.output_dir, before)):
-        made_from = CheckpointManager(folder, read_only=True).made_from()
-        known = made_from.get("vocab_sha256")
-        is_other = given and known and os.path.dirname(given) != folder
-        if is_other and files.sha256(given) != known:
-            raise ValueError(
-                f"--vocab_file={given}, but {folder} was trained on records of "
-                "another vocabulary; give that one, or another --output_dir."
-            )
+    if options.train.continue_from:
+        setup.check_same_model(options.train.continue_from, start.config)
+
+
+def _vocabularies(options: PretrainingOptions) -> dict[str, str]:
+    """Checksum of a vocabulary -> the flag that has it, see `run_records`."""
+    known, given = {}, options.vocab_file
+    if given:
+        known[files.sha256(given)] = f"--vocab_file={given}"
+    for flag in ("output_dir", "continue_from"):
+        folder = options.find(flag)
+        # Its own copy may have other bytes.
+        if folder and folder.rstrip("/") != os.path.dirname(given or ""):
+            manager = CheckpointManager(folder, read_only=True)
+            checksum = manager.made_from().get("vocab_sha256")
+            known.setdefault(checksum, f"--{flag}={folder}")
+    known.pop(None, None)
+    run_records.require_one_vocabulary(known)
+    return known
 
 
 def open_records(opened: Opened) -> Records:
     """Opens and checks the records that the run trains on and is scored by."""
     options, config, vocab = opened.options, opened.start.config, opened.vocab
     train = dev = None
+    of_model = options, config, vocab, _vocabularies(options)
     if options.do_train:
-        train = run_records.open_records(
-            options.input_file, options, config, vocab
-        )
+        train = run_records.open_records(options.input_file, *of_model)
     if options.do_eval or options.do_train and options.train.eval_every_steps:
         count = opened.strategy.num_replicas_in_sync
         check_batch_size("eval_batch_size", options.eval_batch_size, count)
         dev = train
         if options.eval_file or not train:
             patterns = options.eval_file or options.input_file
-            dev = run_records.open_records(patterns, options, config, vocab)
+            dev = run_records.open_records(patterns, *of_model)
     if train:
         text_size.log_size(options, train.count)
     if train and dev:
@@ -240,6 +258,8 @@ def make_model(opened: Opened, records: Records) -> PretrainingObjective:
         keep_vocabulary(options, start.config, said)
     model = start.load(opened.strategy)
     begins = options.do_train and not start.manager.steps()
+    if begins:
+        description.forget_other_model(options.train.output_dir)
     if begins and options.first_weights != FIRST_WEIGHTS[0]:
         _assign_first_values(opened, records, model)
     return model
@@ -282,7 +302,7 @@ def train_and_score(
         events.write_eval_results(options.train.output_dir, metrics, step)
 
     if not options.do_train:
-        _warn_of_changes(opened)
+        _warn_of_changes(opened, records.dev)
         step = start.restore(weights)
     else:
         learns_pairs = run_records.hold_pairs(records.train)
@@ -301,6 +321,7 @@ def _train(
     """Trains to the end; returns the last step."""
     options, train = opened.options, opened.options.train
     settings = train.shaping | {"dropout_prob": options.dropout_prob}
+    settings |= opened.start.origin
     if train.num_train_minutes:
         logging.info("Training for %g minutes.", train.num_train_minutes)
     else:
@@ -335,11 +356,14 @@ def _train(
     return step
 
 
-def _warn_of_changes(opened: Opened) -> None:
-    """Warns if a run is evaluated with other settings than it was trained."""
+def _warn_of_changes(opened: Opened, dev: RecordFiles | None) -> None:
+    """Warns of an evaluation on the trained text, or with other settings."""
     before = opened.start.manager.made_from()
-    now = run_records.made_from(opened.options, None)
+    now = run_records.made_from(opened.options, dev)
     now.pop("short_rows_share", None)  # no row is short in an evaluation
+    now.pop("vocab_sha256", None)
+    if before and now.pop("records_sha256", "") == before.get("records_sha256"):
+        run_records.warn_of_trained_text()
     changed = manifests.changes({n: before.get(n) for n in now}, now)
     if opened.options.do_eval and before and changed:
         logging.warning(

@@ -102,8 +102,8 @@ def open_run(options: SquadOptions) -> Opened:
     Raises:
       ValueError, OSError: an input is missing or does not fit.
     """
-    options, config, tokenizer, source, described = read_files(options)
-    description.require_kind(options.output_dir, described, "span")
+    found = read_files(options, kinds=["span"])
+    options, config, tokenizer, source, described = found
     _warn_of_stride(options.windows)
     if options.score_padding:
         options = options.replace(trim_batches=False)

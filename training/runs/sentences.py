@@ -90,9 +90,8 @@ def run(options: SentenceOptions) -> Results:
 
 def open_run(options: SentenceOptions) -> Opened:
     """Refuses missing files and weights that do not fit; writes no records."""
-    found = _with_length(read_files(options))
+    found = _with_length(read_files(options, kinds=["vectors"]))
     options, config, tokenizer, _, described = found
-    description.require_kind(options.output_dir, described, "vectors")
     options.check_together()
     form, texts = _form_of(found), options.texts
     sizes = form.sizes(config.hidden_size)

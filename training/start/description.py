@@ -6,7 +6,7 @@ end. Later commands in the folder read it, see `remembered`, and keep it.
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from absl import logging
@@ -19,6 +19,7 @@ from data.storage.json_files import write_json
 from data.tasks.task import KINDS
 from data.text import vocabulary
 from modeling.checkpoints import model_folder, tf1
+from modeling.checkpoints.vector_form import VECTOR_FORM
 
 UNFINISHED = "%s holds a run that is not finished; give its command again."
 
@@ -120,9 +121,9 @@ class TaskDescription(Description, kinds=KINDS):
         """See `Description.options`."""
         long_text = LongTextOptions()
         if self.stride:
-            long_text = LongTextOptions(
-                mode="windows", stride=self.stride, pooling=self.pooling
-            )
+            long_text = LongTextOptions(mode="windows", pooling=self.pooling)
+            if self.stride != long_text.stride_of(self.max_seq_length):
+                long_text = long_text.replace(stride=self.stride)
         return super().options() | {
             "max_seq_length": self.max_seq_length,
             "document_context": self.document_context,
@@ -199,15 +200,36 @@ def find(output_dir: str) -> Description | None:
     return of_facts(facts, output_dir) if facts else None
 
 
-def require_kind(output_dir: str, found: Description | None, kind: str) -> None:
-    """Refuses a folder with a trained model of another kind."""
-    if found and found.kind != kind and tf1.latest_name(output_dir):
+def require_kind(
+    output_dir: str, found: Description | None, kinds: Collection[str]
+) -> None:
+    """Refuses a folder with a trained model of none of `kinds`; () = any."""
+    if not found or not kinds or found.kind in kinds:
+        return
+    if tf1.latest_name(output_dir) and not _is_elsewhere(found.weights):
         raise ValueError(
-            f"--output_dir={output_dir} holds a model of the kind {found.kind},"
-            f" but this command is about one of the kind {kind}; leave --kind "
-            "out, use the program that trained it, or give another "
+            f"{output_dir} holds a model of the kind {found.kind}, but this "
+            f"command is about one of the kind {' or '.join(kinds)}; use the "
+            "program that trained it, without another --kind, or give another "
             "--output_dir."
         )
+
+
+def _is_elsewhere(weights: str) -> bool:
+    """Whether `Description.weights` are not in the folder itself."""
+    return os.path.isabs(weights) or "://" in weights
+
+
+def forget_other_model(output_dir: str) -> None:
+    """Removes what an earlier command left in a folder about another model."""
+    found = find(output_dir)
+    if not found or found.weights and not _is_elsewhere(found.weights):
+        return
+    names = (model_folder.DESCRIPTION, model_folder.LABELS, VECTOR_FORM)
+    for path in (os.path.join(output_dir, name) for name in names):
+        if files.exists(path):
+            logging.info("%s, which was about another model, is removed.", path)
+            files.remove(path)
 
 
 def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
@@ -233,8 +255,7 @@ def keep(
         return False
     output_dir = options.find("output_dir")
     place = place_of_weights(weights, output_dir)
-    is_elsewhere = os.path.isabs(place) or "://" in place
-    if is_elsewhere and tf1.latest_name(output_dir) is None:
+    if _is_elsewhere(place) and tf1.latest_name(output_dir) is None:
         return False
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)

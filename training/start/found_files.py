@@ -30,21 +30,25 @@ def fill(
     options: Settings,
     needed: Collection[str] = tuple(FILES),
     configure: Callable[[BertConfig], BertConfig] | None = None,
+    kinds: Collection[str] = (),
 ) -> tuple[Any, Source, Description | None]:
     """Finds what the command leaves out.
 
     A flag that the command leaves out has the value of the run that trained the
     model. One that the command gives, and that differs, is used for this
-    command; the log says so. For `needed` and `configure` see `find`.
+    command; the log says so. For `needed` and `configure` see `find`; `kinds`
+    are those of the models that the program knows, () = any.
 
     Returns the completed options, the model of --init_checkpoint, and
     `task.json` of output_dir, None = it says nothing of the model. Raises
-    ValueError or OSError as `find`, or if a file of the model is damaged.
+    ValueError or OSError as `find`, or if a file of the model is damaged, or
+    output_dir holds a model of another kind.
     """
     output_dir, run, is_trained = _place_of(options)
     named = options.find("init_checkpoint")
     answers = options.find("do_train") is False
     described = description.find(run) if is_trained or run and answers else None
+    description.require_kind(run, described, kinds)
     is_known = is_trained or named
     if weights := not is_known and described and described.weights:
         # Nothing was trained there: an earlier command, or a conversion, said

@@ -1,7 +1,7 @@
 """What a run begins with: each file is read once and checked once."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import keras
@@ -19,7 +19,7 @@ from training.config.finetuning_options import FinetuningOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
-from training.start import first_weights, found_files, setup
+from training.start import description, first_weights, found_files, setup
 from training.start.description import Description
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
@@ -49,13 +49,14 @@ class Files(NamedTuple):
     described: Description | None
 
 
-def read_files(options: Any) -> Files:
+def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
     """Reads the configuration and the vocabulary of a run.
 
     Raises:
-      ValueError, OSError: a file is missing or damaged, or does not fit.
+      ValueError, OSError: a file is missing or damaged, or does not fit, or
+        output_dir holds a model of none of `kinds`; () = any.
     """
-    options, source, described = found_files.fill(options)
+    options, source, described = found_files.fill(options, kinds=kinds)
     config = source.read_config(options.find("bert_config_file"))
     tokenizer = load_tokenizer(options, config, source)
     return Files(options, config, tokenizer, source, described)
@@ -76,6 +77,7 @@ class Start(NamedTuple):
       head: `feature_based` and `head` of the model, see `TaskModel`.
       labels: the task's labels in the order of their ids; None = the folder
         has no labels.txt.
+      origin: `init_checkpoint`, for `ResumePoint.settings`; {} = not given.
     """
 
     options: FinetuningOptions | PretrainingOptions
@@ -86,6 +88,7 @@ class Start(NamedTuple):
     first: FirstWeights | None
     head: Mapping[str, str]
     labels: Sequence[str] | None
+    origin: Mapping[str, str]
 
     @classmethod
     def open(
@@ -140,6 +143,7 @@ class Start(NamedTuple):
             first=first,
             head=head,
             labels=labels,
+            origin=_origin(source, options.train.output_dir),
         )
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
@@ -201,6 +205,13 @@ class Start(NamedTuple):
         if self.labels is not None:
             text = "".join(f"{label}\n" for label in self.labels)
             files.write_text(os.path.join(folder, LABELS), text)
+
+
+def _origin(source: Source, output_dir: str) -> dict[str, str]:
+    if not source.folder:
+        return {}
+    place = description.place_of_weights(source.folder.weights, output_dir)
+    return {"init_checkpoint": place}
 
 
 def check_outputs(

@@ -119,6 +119,7 @@ class Extractor(Inference):
             length=lambda row: len(row.input_ids),
             batch_size=self._batch_size,
             done=done,
+            strategy=self._strategy,
         )
 
     def extract_all(

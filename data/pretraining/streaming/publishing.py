@@ -74,7 +74,10 @@ def publish(plan: Plan, reports: Reports) -> dict[str, int]:
         manifests.remove(plan.output_files)
         for path, output in waiting:
             files.rename(path, output)
-        files.write_text(plan.manifest_path, json.dumps(manifest, indent=1))
+        # The first one is the last: it says that all are complete.
+        names = dict.fromkeys(manifests.path_of([p]) for p in plan.output_files)
+        for path in reversed(names):
+            files.write_text(path, json.dumps(manifest, indent=1))
     _clean_up(plan)
     _log_other_files(plan)
     return dict(totals)

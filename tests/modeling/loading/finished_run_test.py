@@ -8,6 +8,7 @@ import pytest
 
 import modeling
 from modeling import TaskModel, checkpoints
+from modeling.checkpoints import model_folder
 from modeling.objectives import tasks
 from tests.support.model_folder_support import (
     assert_has_weights,
@@ -60,6 +61,27 @@ def test_the_best_weights_of_the_chosen_trial_are_taken(goldens, tmp_path):
     assert modeling.load(str(trial / "model.ckpt-60")).kind == "tagging"
 
 
+def test_a_folders_own_checkpoint_is_its_model(goldens, tmp_path):
+    # An earlier command there was about a model elsewhere.
+    finished_run(goldens, tmp_path, "tagging")
+    facts = json.loads((tmp_path / "task.json").read_text())
+    facts["weights"] = "/elsewhere/model.ckpt-3"
+    (tmp_path / "task.json").write_text(json.dumps(facts))
+    checkpoints.tf1.write_state(str(tmp_path), ["model.ckpt-60"])
+    found = model_folder.find(str(tmp_path))
+    assert found.weights == str(tmp_path / "model.ckpt-60")
+
+
+def test_a_run_without_a_checkpoint_is_to_be_repeated(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "tagging")
+    for path in tmp_path.glob("model.ckpt*"):
+        path.unlink()
+    facts = json.loads((tmp_path / "task.json").read_text())
+    (tmp_path / "task.json").write_text(json.dumps(facts | {"weights": ""}))
+    with pytest.raises(FileNotFoundError, match="give the command of its run"):
+        modeling.load(str(tmp_path))
+
+
 def copy_checkpoint(folder, step, new_step):
     """Copies a checkpoint of a folder, as if training had gone on."""
     for path in folder.glob(f"model.ckpt-{step}.*"):
@@ -110,7 +132,7 @@ def test_a_classifier_without_its_pooler_is_refused(goldens, tmp_path):
     assert modeling.load(str(tmp_path), kind="encoder")
 
 
-def test_an_unfinished_run_is_known_by_its_records(goldens, tmp_path):
+def test_a_run_without_a_description_needs_its_kind(goldens, tmp_path):
     finished_run(goldens, tmp_path, "multilabel")
     (tmp_path / "task.json").unlink()
     (tmp_path / "labels.txt").write_text("toxic\nrüde\nspam\n", "utf-8")
@@ -118,15 +140,14 @@ def test_an_unfinished_run_is_known_by_its_records(goldens, tmp_path):
         ValueError, match=r"an output layer of 3 rows.*kind=, one of class.*"
     ):
         modeling.load(str(tmp_path))
-    assert modeling.load(tmp_path, kind="multilabel").model.num_labels == 3
-    made_from = {"kind": "multilabel", "do_lower_case": False}
+    # Records may be those of an earlier command, about another model.
     (tmp_path / "train.tf_record.manifest.json").write_text(
-        json.dumps({"made_from": made_from})
+        json.dumps({"made_from": {"kind": "tagging", "do_lower_case": False}})
     )
-    loaded = modeling.load(str(tmp_path))
-    assert loaded.kind == "multilabel"
+    loaded = modeling.load(tmp_path, kind="multilabel")
+    assert loaded.model.num_labels == 3
     assert loaded.labels == ["toxic", "rüde", "spam"]
-    assert not loaded.tokenizer.basic_tokenizer.do_lower_case
+    assert loaded.tokenizer.basic_tokenizer.do_lower_case
 
 
 def test_a_bilstm_of_an_unfinished_run_is_known(goldens, tmp_path):

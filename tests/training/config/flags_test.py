@@ -7,14 +7,12 @@ from data.settings import Settings, group, setting
 from training.config import flags
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Inner(Settings):
     t_size: int = setting(8, "Rows.", least=1)
     t_steps: int = setting(help="Steps.")
     t_place: str = setting(help="Folder.")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Outer(Settings):
     name: str | None = setting(None, "[new] Name.", flag="t_name")
     t_rates: tuple[float, ...] = setting((), "Rates.")

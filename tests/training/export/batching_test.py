@@ -13,14 +13,12 @@ import tensorflow as tf
 from data.text.vocabulary import load_vocab
 from modeling import BertConfig, PretrainingModel, SpanModel
 from tests.support import rounding
+from tests.support.model_folders import span_description
 from tests.support.serving_support import INPUTS, LENGTH, finished_run
 from training.export import saved_model
 from training.export.pretraining_signatures import PretrainingServing
 from training.export.span_signatures import SpanServing
-from training.start.description import (
-    PretrainingDescription,
-    SpanDescription,
-)
+from training.start.description import PretrainingDescription
 
 CLS, SEP, MASK = 2, 3, 4  # in the golden vocabulary
 
@@ -40,17 +38,8 @@ def pretrained(goldens, config, **description):
 
 def of_questions(goldens, config, **description):
     keras.utils.set_random_seed(1)
-    described = SpanDescription(
-        task_name="squad",
-        kind="span",
-        doc_stride=8,
-        max_query_length=8,
-        n_best_size=5,
-        max_answer_length=8,
-        version_2_with_negative=False,
-        null_score_diff_threshold=0.0,
-        **description,
-    )
+    lengths = {"doc_stride": 8, "max_query_length": 8, "max_answer_length": 8}
+    described = span_description(**lengths, n_best_size=5, **description)
     return SpanServing(
         SpanModel(config), described, load_vocab(str(goldens / "vocab.txt"))
     )

@@ -22,6 +22,7 @@ from data.squad.examples import ExampleOptions, read_examples
 from data.text.vocabulary import load_vocab
 from modeling import BertConfig, SentenceEncoder, VectorForm, checkpoints
 from tests.support import rounding
+from tests.support.model_folders import write_questions
 from tests.support.serving_support import INPUTS, TEXTS, finished_run
 from training.config.run_options import ExportOptions, ServingOptions
 from training.export import litert, saved_model
@@ -29,11 +30,7 @@ from training.export.asking import named
 from training.export.litert_answers import _Classifier, load
 from training.export.predictor import Predictor
 from training.export.task_signatures import TaskServing
-from training.start.description import (
-    SpanDescription,
-    VectorDescription,
-    read,
-)
+from training.start.description import VectorDescription, read
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Wide enough for the matrices to be nearly all of a file.
@@ -52,26 +49,6 @@ def export(folder):
         format="litert",
     )
     return pathlib.Path(saved_model.run(options))
-
-
-def squad_folder(goldens, folder, version="v2.0"):
-    """A model that was trained on a few questions."""
-    config = (goldens / "first_layer.json").read_text()
-    (folder / "bert_config.json").write_text(config)
-    SpanDescription(
-        task_name="SQuAD",
-        kind="span",
-        max_seq_length=96,
-        do_lower_case=True,
-        model={},
-        weights=str(goldens / f"squad/finetuned_{version}/model.ckpt-60"),
-        doc_stride=32,
-        max_query_length=16,
-        n_best_size=20,
-        max_answer_length=30,
-        version_2_with_negative=version == "v2.0",
-        null_score_diff_threshold=0.0,
-    ).write(str(folder), str(goldens / "vocab.txt"))
 
 
 def vectors_folder(goldens, folder):
@@ -118,7 +95,7 @@ def other(request, goldens, tmp_path_factory):
     """Kind, the folder of a run, and its export."""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "span":
-        squad_folder(goldens, folder)
+        write_questions(goldens, folder, "v2.0")
     elif request.param == "vectors":
         vectors_folder(goldens, folder)
     else:

@@ -19,6 +19,7 @@ from data.text.vocabulary import load_vocab
 from modeling import BertConfig
 from modeling.objectives.spans import SpanModel
 from tests.support import rounding
+from tests.support.model_folders import span_description
 from tests.support.serving_support import (
     INPUTS,
     LENGTH,
@@ -33,7 +34,6 @@ from training.export import saved_model
 from training.export.predictor import Predictor
 from training.export.serving import choose
 from training.export.span_signatures import SpanServing
-from training.start.description import SpanDescription
 
 PREDICT = "tensorflow/serving/predict"
 
@@ -265,19 +265,12 @@ def questions(goldens):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     return SpanServing(
         SpanModel(config),
-        SpanDescription(
-            task_name="squad",
-            kind="span",
+        span_description(
             max_seq_length=LENGTH,
-            do_lower_case=True,
-            model={},
-            weights="",
             doc_stride=8,
             max_query_length=8,
             n_best_size=5,
             max_answer_length=8,
-            version_2_with_negative=False,
-            null_score_diff_threshold=0.0,
         ),
         load_vocab(str(goldens / "vocab.txt")),
     )

@@ -14,10 +14,10 @@ from data.squad.scoring import normalize_answer
 from data.squad.windows import convert_examples, feature_specs
 from data.text.tokenization import FullTokenizer
 from tests.support import rounding
+from tests.support.model_folders import write_questions
 from tests.support.serving_support import INPUTS, served
 from training.export import saved_model
 from training.export.predictor import Predictor
-from training.start.description import SpanDescription
 
 LENGTH = 96
 
@@ -30,22 +30,7 @@ def answered(request, goldens, tmp_path_factory):
     """Version, examples, the folder and its model."""
     version = request.param
     folder = tmp_path_factory.mktemp("squad")
-    config = (goldens / "bert_config.json").read_text()
-    (folder / "bert_config.json").write_text(config)
-    SpanDescription(
-        task_name="SQuAD",
-        kind="span",
-        max_seq_length=LENGTH,
-        do_lower_case=True,
-        model={},
-        weights=str(goldens / f"squad/finetuned_{version}/model.ckpt-60"),
-        doc_stride=32,
-        max_query_length=16,
-        n_best_size=20,
-        max_answer_length=30,
-        version_2_with_negative=version == "v2.0",
-        null_score_diff_threshold=0.0,
-    ).write(str(folder), str(goldens / "vocab.txt"))
+    write_questions(goldens, folder, version, "bert_config.json")
     data = SquadData(str(goldens / f"squad/dev-{version}.json")).read()
     read = read_examples(data, ExampleOptions(False, version == "v2.0"))
     return version, list(read), folder, saved_model.load(str(folder))

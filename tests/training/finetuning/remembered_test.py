@@ -179,6 +179,27 @@ def test_a_model_is_not_evaluated_as_another_kind(trained):
         run(later(options, ["kind"], **other, do_predict=False, do_eval=True))
 
 
+def test_questions_are_not_asked_of_a_classifier(trained, goldens):
+    # Its rows are too short for a question, but that is not what is wrong.
+    options = make_options(goldens, trained[0] / "out", given=frozenset())
+    with pytest.raises(ValueError, match="the kind classification, .*span"):
+        questions.run(options)
+
+
+def test_the_usual_stride_is_not_another_one(goldens, tmp_path, caplog):
+    windows = LongTextOptions(mode="windows")
+    write_table(tmp_path / "data", "single")
+    given = {"long_text": windows, "max_seq_length": 24}
+    options = options_of(goldens, tmp_path, long_text=windows)
+    run(options)
+    again = later(options, given, **given, do_predict=False, do_eval=True)
+    run(again)
+    assert "--long_text" not in caplog.text
+    other = windows.replace(stride=3)
+    run(again.replace(long_text=other))
+    assert "--long_text=" in caplog.text
+
+
 def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
     out = str(trained[0] / "out")
     same = {"never_split": ["[MASK]"], "labels": ["l0", "l1"]}

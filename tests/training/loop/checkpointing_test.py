@@ -318,6 +318,17 @@ def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):
     assert "the checkpoints of steps 1, 2, which --keep_ch" in caplog.text
 
 
+def test_checkpoints_that_an_earlier_command_kept_are_not_removed_in_silence(
+    tmp_path, caplog
+):
+    save(tmp_path, steps=(1, 2, 3, 4), keep_max=0)
+    save(tmp_path, steps=(5,), keep_max=2)
+    assert "steps 1, 2, 3, which an earlier command kept" in caplog.text
+    caplog.clear()
+    assert save(tmp_path, steps=(6,), keep_max=2).steps() == [5, 6]
+    assert not caplog.messages
+
+
 def test_the_latest_step_is_the_one_that_is_restored(tmp_path, caplog):
     manager = CheckpointManager(str(tmp_path))
     assert manager.latest_step() is None

@@ -98,3 +98,22 @@ def test_a_run_that_resumes_says_what_else_it_was_trained_with(
     assert "--init_checkpoint=" in message
     # The next checkpoint is of the new settings.
     assert resumed.settings == changed.shaping
+
+
+def test_a_run_remembers_what_it_began_with(tmp_path, caplog):
+    saved = {"weight": tf.Variable([1.0, 2.0])}
+    options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
+    manager = CheckpointManager(str(tmp_path))
+    strategy = tf.distribute.get_strategy()
+    began = {"init_checkpoint": "/models/a/bert_model.ckpt"}
+    manager.save(saved, ResumePoint(7, 100, 12345, 50, settings=began))
+    start = ResumePoint(0, 0, 12345, 50)
+    # Also if a command does not name it.
+    resumed = resuming.resume(manager, saved, options, start, strategy)
+    assert resumed.settings == began
+    assert not caplog.messages
+    other = {"init_checkpoint": "/models/b/bert_model.ckpt"}
+    start = ResumePoint(0, 0, 12345, 50, settings=other)
+    resumed = resuming.resume(manager, saved, options, start, strategy)
+    assert resumed.settings == began
+    assert "init_checkpoint /models/a/bert_model.ckpt -> " in caplog.text

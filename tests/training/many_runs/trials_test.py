@@ -333,6 +333,39 @@ def test_a_folder_of_trials_answers_without_their_flags(
     assert (tmp_path / "out/metrics.json").read_text() == written
     with pytest.raises(ValueError, match="holds trials; give their flags"):
         run(options, TrialOptions())
+    # Also if they were stopped before one was chosen.
+    (tmp_path / "out/trials.json").unlink()
+    for one in options, ask:
+        with pytest.raises(ValueError, match="holds trials; give their flags"):
+            run(one, TrialOptions())
+
+
+def test_trials_of_other_flags_are_told_of(goldens, tmp_path, trained, caplog):
+    write_table(tmp_path / "data", "single")
+    options = classifier_options(goldens, tmp_path)
+    run(options, TrialOptions(learning_rates=(0.1, 0.2)))
+    assert "holds trials of other flags" not in caplog.text
+    stale = tmp_path / "out/checkpoints.tsv"
+    stale.write_text("of the chosen trial")
+    run(options, TrialOptions(learning_rates=(0.3,)))
+    told = "holds trials of other flags (trial-lr0.1-epochs1-batch8-seed12345, "
+    assert told in caplog.text
+    assert not stale.exists()
+
+
+def test_the_table_of_a_folder_of_trials_is_not_written_over(
+    goldens, tmp_path, trained
+):
+    write_table(tmp_path / "data", "single")
+    options = classifier_options(goldens, tmp_path)
+    run(options, RATES)
+    table = tmp_path / "out/predictions.tsv"
+    table.write_text("text\nof the user\n")
+    asked = {"do_predict": True, "task_options": {"test_file": str(table)}}
+    for more, rates in (({"do_train": False}, TrialOptions()), ({}, RATES)):
+        with pytest.raises(ValueError, match="--test_file"):
+            run(classifier_options(goldens, tmp_path, **asked, **more), rates)
+    assert table.read_text() == "text\nof the user\n"
 
 
 def test_a_trial_of_other_flags_or_data_is_refused(goldens, tmp_path, trained):

@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from data.text.tokenizer_files import read_settings
+from modeling.checkpoints import model_folder
 from tests.data.pretraining.support import recipe_of, write
 from tests.support.pretraining_support import make_options
 from training.export import pretraining_signatures
@@ -69,12 +70,12 @@ def test_a_vocabulary_that_the_records_did_not_have_is_refused(
     other = tmp_path / "vocab.txt"
     other.write_text("\n".join([*others, first, last]) + "\n")
     later = trained.replace(vocab_file=str(other), do_train=False, do_eval=True)
-    message = "--vocab_file=.*(another vocabulary|the model was made with)"
+    message = "--vocab_file=.*(the same vocabulary|the model was made with)"
     with pytest.raises(ValueError, match=message):
         pretraining.run(later)
     # Also if the run has kept none.
     (tmp_path / "out/vocab.txt").unlink()
-    with pytest.raises(ValueError, match="--vocab_file=.*another vocabulary"):
+    with pytest.raises(ValueError, match="not have the same vocabulary"):
         pretraining.run(later)
     assert not (tmp_path / "out/vocab.txt").exists()
 
@@ -112,8 +113,69 @@ def test_another_run_continues_with_the_same_vocabulary(
     later = later.replace(
         output_dir=str(tmp_path / "third"), input_file=records
     )
-    with pytest.raises(ValueError, match="was not made with --vocab_file="):
+    with pytest.raises(ValueError, match="not have the same vocabulary"):
         pretraining.run(later)
+
+
+def test_records_of_another_vocabulary_are_refused_wherever_they_are_read(
+    trained, vocab_file, tmp_path
+):
+    """No command names a vocabulary: the manifests and the run know it."""
+    *others, last, first = vocab_file.read_text().splitlines()
+    other = tmp_path / "vocab.txt"
+    other.write_text("\n".join([*others, first, last]) + "\n")
+    write([tmp_path / "text.txt"], tmp_path / "b", recipe_of(other), 1)
+    records = str(tmp_path / "b/out-00000-of-00001")
+    plain = {"vocab_file": None, "init_checkpoint": None}
+    first = trained.replace(**plain, output_dir=str(tmp_path / "first"))
+    pretraining.run(first)
+    step = first.train.num_train_steps
+    for changes in (
+        {"input_file": records, "do_train": False, "do_eval": True},
+        {"input_file": records, "num_train_steps": step + 1},
+        {"eval_file": records, "do_eval": True, "num_train_steps": step + 1},
+        {"input_file": records, "continue_from": first.train.output_dir}
+        | {"output_dir": str(tmp_path / "c"), "num_train_steps": step + 1},
+        {"input_file": f"{first.input_file},{records}"}
+        | {"output_dir": str(tmp_path / "c")},
+    ):
+        with pytest.raises(ValueError, match="vocabular.*--vocab_file"):
+            pretraining.run(first.replace(**changes))
+
+
+def test_an_evaluation_on_the_trained_text_is_told(trained, caplog):
+    pretraining.run(trained.replace(do_train=False, do_eval=True))
+    assert "The evaluation reads the records that are trained on" in caplog.text
+
+
+def test_what_an_earlier_command_left_does_not_describe_the_model(
+    trained, tmp_path, caplog
+):
+    folder = tmp_path / "left"
+    folder.mkdir()
+    described = {"kind": "classification", "task_name": "csv", "labels": ["a"]}
+    described |= {"max_seq_length": 8, "do_lower_case": True, "model": {}}
+    described["weights"] = str(tmp_path / "out/model.ckpt-1")
+    (folder / "task.json").write_text(json.dumps(described))
+    (folder / "labels.txt").write_text("a\n")
+    pretraining.run(trained.replace(output_dir=str(folder)))
+    found = model_folder.find(str(folder))
+    assert found.weights.startswith(str(folder))
+    assert (found.kind, found.labels, found.description) == (None, (), None)
+    with pytest.raises(ValueError, match="kind vectors, .*another --output_d"):
+        described |= {"kind": "vectors", "data": {}, "weights": "model.ckpt-1"}
+        del described["labels"]
+        (tmp_path / "out/task.json").write_text(json.dumps(described))
+        pretraining.run(trained)
+    # Nor do the stripped weights of fewer steps stay unnoticed.
+    for ending in (".index", ".data-00000-of-00001"):
+        (folder / f"bert_model.ckpt{ending}").touch()
+    caplog.clear()
+    again = trained.replace(output_dir=str(folder))
+    pretraining.run(again)  # nothing to train
+    assert "of an earlier step" not in caplog.text
+    pretraining.run(again.replace(num_train_steps=again.train.last_step + 1))
+    assert "bert_model.ckpt is of an earlier step" in caplog.text
 
 
 def test_an_export_that_cannot_be_leaves_the_folder_alone(trained, tmp_path):

@@ -85,6 +85,13 @@ def test_cut_and_empty_texts_are_counted(released, options, caplog):
     )
 
 
+def test_a_form_that_the_model_was_not_trained_with_is_told(options, caplog):
+    encoding.run(options.replace(form=FormOptions(normalize=True)))
+    assert "was made with" not in caplog.text
+    encoding.run(options.replace(form=FormOptions(pooling="cls")))
+    assert "--pooling=cls, but the model of " in caplog.text
+
+
 def test_the_strategy_of_the_flags_computes(options):
     device = DeviceOptions(distribution_strategy="mirrored")
     vectors = encoding.make_model(dataclasses.replace(options, device=device))

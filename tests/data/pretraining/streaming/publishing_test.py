@@ -9,7 +9,7 @@ import pytest
 from data.pretraining.streaming import publishing
 from data.pretraining.streaming.plan import make_plan
 from data.pretraining.streaming.shards import load_report, write_shard
-from data.storage import files
+from data.storage import files, manifests
 from tests.data.pretraining.support import (
     contents,
     recipe_of,
@@ -59,6 +59,18 @@ def test_published_are_the_shards_and_a_manifest(folder, plan, reports):
         assert shard["counts"] == report["counts"]
     for name, count in counts.items():
         assert count == sum(s["counts"][name] for s in manifest["shards"])
+
+
+def test_files_of_any_names_are_described_beside_each(tmp_path, folder):
+    plan = make_plan(
+        [str(write_corpus(tmp_path / "a", 30))],
+        [str(folder / "one"), str(folder / "two")],
+        recipe_of(write_number_vocab(tmp_path / "vocab.txt", 100)),
+    )
+    publishing.publish(plan, {t.index: write_shard(t) for t in plan.tasks})
+    for name in ("one", "two"):
+        shards = manifests.of_shard(str(folder / name))["shards"]
+        assert [shard["file"] for shard in shards] == ["one", "two"]
 
 
 def test_finished_shards_are_found_before_and_after(plan, reports):
