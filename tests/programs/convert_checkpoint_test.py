@@ -55,7 +55,7 @@ def names_in(path):
     return sorted(p.name for p in path.iterdir())
 
 
-def run_dir(goldens, tmp_path, model, *, manifest=None, labels=()):
+def run_dir(goldens, tmp_path, model, *, described=None, labels=()):
     """What a run leaves in its output_dir, for some model."""
     path = tmp_path / "out"
     weights = checkpoints.variables_by_name(model.layers)
@@ -70,10 +70,8 @@ def run_dir(goldens, tmp_path, model, *, manifest=None, labels=()):
     shutil.copy(goldens / "bert_config.json", path)
     shutil.copy(goldens / "vocab.txt", path)
     (path / "labels.txt").write_text("".join(f"{x}\n" for x in labels))
-    if manifest:
-        (path / "train.tf_record.manifest.json").write_text(
-            json.dumps({"made_from": manifest})
-        )
+    if described:
+        (path / "task.json").write_text(json.dumps(described))
     return path
 
 
@@ -179,7 +177,15 @@ def test_a_finished_run_says_what_it_is(
         goldens,
         tmp_path,
         TaskModel(config, kind, 3),
-        manifest={"kind": kind, "do_lower_case": False},
+        described={
+            "task_name": "csv",
+            "kind": kind,
+            "labels": labels,
+            "max_seq_length": 128,
+            "do_lower_case": False,
+            "model": {"kind": kind, "num_labels": 3},
+            "weights": "model.ckpt-7",
+        },
         labels=labels,
     )
     target = convert(source, tmp_path / "target")

@@ -288,7 +288,7 @@ def test_records_that_were_made_with_another_vocabulary(
     write([text], tmp_path, recipe_of(goldens / "vocab.txt"), num_shards=1)
     refused(
         options,
-        "--vocab_file=.*the vocabulary that create_pretraining_data.py was",
+        "not have the same vocabulary.*--vocab_file of create_pretraining_data",
         input_file=str(tmp_path / "out-00000-of-00001"),
         vocab_file=str(other),
     )

@@ -272,7 +272,7 @@ def test_a_folder_keeps_its_head(goldens, tmp_path):
         Start(
             **{"options": options, "config": config, "head": head},
             **{"manager": manager, "first": None, "labels": None},
-            **{"make_model": None, "metric": ""},
+            **{"make_model": None, "metric": "", "origin": {}},
         ).keep()
 
     keep("last", "bilstm")

@@ -385,4 +385,5 @@ def test_shards_need_not_be_numbered(out, golden):
         "a.tf_record",
         "a.tf_record.manifest.json",
         "b.tf_record",
+        "b.tf_record.manifest.json",
     ]
