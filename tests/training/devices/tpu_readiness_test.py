@@ -399,11 +399,9 @@ def test_every_program_looks_words_up_by_a_product(
             options=finetuner.FinetuningOptions(train=options.train, **same),
             config=BertConfig.from_json_file(config_file),
             make_model=make,
-            metric="",
             manager=CheckpointManager(options.train.output_dir),
-            first=None,
-            head={},
-            labels=None,
+            **{"metric": "", "first": None, "head": {}},
+            **{"labels": None, "origin": {}},
         )
         finetuner.Finetuning(start)
 
