@@ -44,7 +44,7 @@ MOST_LINES = {
     "demo": 416,
     "programs": 760,
 }
-MOST_DOCSTRINGS = 8_602
+MOST_DOCSTRINGS = 8_603
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

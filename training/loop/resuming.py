@@ -72,6 +72,7 @@ def _warn_of_changes(
     options: TrainOptions,
     start: ResumePoint,
 ) -> None:
+    """Warns if the run goes on with another input or other settings."""
     for what, effect in (
         ("seed", "another order of the data"),
         ("num_examples", "another order of the data"),
@@ -90,7 +91,7 @@ def _warn_of_changes(
     ):
         before, now = record.get(name) or {}, getattr(start, name)
         # What one of both does not say is not compared.
-        now = {name: now.get(name, value) for name, value in before.items()}
+        now = {fact: now.get(fact, value) for fact, value in before.items()}
         if changed := manifests.changes(before, now):
             logging.warning(
                 "%s was trained with %s up to step %d: %s. To start from its "
