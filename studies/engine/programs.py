@@ -171,9 +171,6 @@ class Programs:
     def _answer(self, job: Job) -> tuple[dict, Callable]:
         """The facts of a run on questions, and the function that does it."""
         facts, options = self._finetuning(SquadOptions, job)
-        if self._data.squad_dir:
-            paths = self._data.files_of("squad_dir")
-            facts |= {os.path.basename(x): files.sha256(x) for x in paths}
         shared = self._inputs.path(SPANS)
 
         def train() -> dict[str, Any]:

@@ -3,14 +3,15 @@
 import gc
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from absl import logging
 
 from data.progress import Progress
-from data.storage import files
+from data.storage import files, manifests
 from data.storage.json_files import find_json, read_json
+from modeling.checkpoints.model_folder import weights_sha256
 from studies.engine import picture, plan, report
 from studies.engine.declaring import Study
 from studies.engine.plan import Job
@@ -39,8 +40,9 @@ def run(
         "seed": options.seed,
         "precision": options.precision,
         "text": files.sha256(data.text) if data.text else "of the demo",
-        "init_checkpoint": data.init_checkpoint,
     }
+    if data.init_checkpoint:
+        facts["init_checkpoint_sha256"] = weights_sha256(data.init_checkpoint)
     recorded = RecordedRun(options.output_dir, _STUDY, facts)
     recorded.run(lambda: _make(study, options, data, prepare))
 
@@ -51,6 +53,7 @@ def _make(
     """Runs what is missing, in order; reports after each run."""
     jobs = list(plan.jobs_of(study, options, data))
     jobs = [job for job in jobs if job.is_asked or _is_done(job)]
+    _require_same_data(jobs, data)
     for name in data.left_out(study):
         logging.warning(
             "--text=%s: %s, so %s is left out.", data.text, NO_CASING, name
@@ -71,7 +74,7 @@ def _make(
     with Progress(f"study {options.study}", **names) as progress:
         for number, job in enumerate(jobs, start=1):
             was_done, is_last = _is_done(job), number == len(jobs)
-            found.add(job.row, job.run, job.seed, _result(job, prepare))
+            found.add(job.row, job.run, job.seed, _result(job, prepare, data))
             found.missing = len(jobs) - number
             if not was_done or is_last:
                 report.write(study, found, options.output_dir, facts)
@@ -84,11 +87,22 @@ def _make(
     return {}  # all is in the folders of the runs
 
 
-def _result(job: Job, prepare: Prepare) -> dict[str, Any]:
+def _require_same_data(jobs: Iterable[Job], data: StudyData) -> None:
+    """Refuses other data than those of finished runs, before any run."""
+    for job in filter(_is_done, jobs):
+        path = os.path.join(job.folder, _RUN)
+        facts = read_json(path)["made_from"] | data.checksums(job.run)
+        manifests.require_same(
+            path, facts, "give the same files, or another --output_dir"
+        )
+
+
+def _result(job: Job, prepare: Prepare, data: StudyData) -> dict[str, Any]:
     """Returns the result of a run; runs it unless it is done."""
     if not job.is_asked:
         return read_json(os.path.join(job.folder, _RUN))
     facts, function = prepare(job)
+    facts |= data.checksums(job.run)
     recorded = RecordedRun(job.folder, _RUN, facts)
     return recorded.result or recorded.run(lambda: {"values": function()})
 

@@ -1,6 +1,7 @@
 """The flags of run_study.py."""
 
 import functools
+import os
 
 import studies
 from data.settings import Settings, optional, setting
@@ -120,6 +121,16 @@ class StudyData(Settings):
             f"--{flag}={folder} must hold {', or '.join(wanted)}, not "
             f"compressed; found {', '.join(there) or 'none of them'}."
         )
+
+    def checksums(self, run: str) -> dict[str, str]:
+        """Returns the checksum of each file that a measure's run reads."""
+        flags = {m.needs for m in MEASURES.values() if m.run == run}
+        return {
+            f"{os.path.basename(path)}_sha256": files.sha256(path)
+            for flag in flags
+            if flag and getattr(self, flag)
+            for path in self.files_of(flag)
+        }
 
     @property
     def model_sizes(self) -> dict[str, int]:

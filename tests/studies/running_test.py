@@ -186,6 +186,21 @@ def test_a_study_of_another_text_is_refused(tmp_path):
         run(out, given=data(text=str(text)))
 
 
+def test_rows_of_other_data_are_refused_before_any_run(tmp_path):
+    conllu, out = tmp_path / "conllu", tmp_path / "out"
+    conllu.mkdir()
+    for name in "train", "dev":
+        (conllu / f"{name}.conllu").write_text("One.\n")
+    given = data(conllu_dir=str(conllu))
+    assert run(out, given=given, rows=("base",))
+    assert run(out, given=given, rows=("better",))
+    (conllu / "dev.conllu").write_text("Other.\n")
+    runs = MadeUpRuns()
+    with pytest.raises(ValueError, match="dev.conllu .*--output_dir"):
+        run(out, runs, given=given, rows=("worse",))
+    assert runs.made == []
+
+
 def test_several_hosts_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "{}")
     with pytest.raises(ValueError, match="TF_CONFIG is set"):
