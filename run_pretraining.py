@@ -151,7 +151,9 @@ def _facts(output_dir: str) -> dict[str, Any]:
     values = {name: flags.value(flag) for name, flag in flag_of.items()}
     run = _run_folder(output_dir) or output_dir
     known = source.tokenizer_flags | Source(run).tokenizer_flags
-    if before := description.find(output_dir):
+    before = description.find(output_dir)
+    begins = flags.value("do_train") and _run_folder(output_dir) != output_dir
+    if before and not begins:
         known |= {name: getattr(before, name) for name in values}
     for name, value in known.items():
         if flags.given(flag_of[name]) is None:

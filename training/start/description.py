@@ -206,7 +206,7 @@ def require_kind(
     """Refuses a folder with a trained model of none of `kinds`; () = any."""
     if not found or not kinds or found.kind in kinds:
         return
-    if tf1.latest_name(output_dir) and not _is_elsewhere(found.weights):
+    if tf1.latest_name(output_dir):
         raise ValueError(
             f"{output_dir} holds a model of the kind {found.kind}, but this "
             f"command is about one of the kind {' or '.join(kinds)}; use the "
@@ -215,7 +215,7 @@ def require_kind(
         )
 
 
-def _is_elsewhere(weights: str) -> bool:
+def is_elsewhere(weights: str) -> bool:
     """Whether `Description.weights` are not in the folder itself."""
     return os.path.isabs(weights) or "://" in weights
 
@@ -223,7 +223,7 @@ def _is_elsewhere(weights: str) -> bool:
 def forget_other_model(output_dir: str) -> None:
     """Removes what an earlier command left in a folder about another model."""
     found = find(output_dir)
-    if not found or found.weights and not _is_elsewhere(found.weights):
+    if not found or found.weights and not is_elsewhere(found.weights):
         return
     names = (model_folder.DESCRIPTION, model_folder.LABELS, VECTOR_FORM)
     for path in (os.path.join(output_dir, name) for name in names):
@@ -255,7 +255,7 @@ def keep(
         return False
     output_dir = options.find("output_dir")
     place = place_of_weights(weights, output_dir)
-    if _is_elsewhere(place) and tf1.latest_name(output_dir) is None:
+    if is_elsewhere(place) and tf1.latest_name(output_dir) is None:
         return False
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)

@@ -48,6 +48,8 @@ def fill(
     named = options.find("init_checkpoint")
     answers = options.find("do_train") is False
     described = description.find(run) if is_trained or run and answers else None
+    if described and is_trained and description.is_elsewhere(described.weights):
+        described = None  # of an earlier command, about another model
     description.require_kind(run, described, kinds)
     is_known = is_trained or named
     if weights := not is_known and described and described.weights:
