@@ -31,9 +31,9 @@ def dev_places(
 ) -> list[int]:
     """Draws the rows of a dev set by a hash of each row's text.
 
-    A row stays in its set when rows are added later, and rows of the same text
-    are in the same set. If all rows of a label were drawn, the text with the
-    highest hash stays in the train set.
+    Rows of the same text are in the same set. If all rows of a label were
+    drawn, the text with the highest hash stays in the train set. All other rows
+    stay in their set when rows are added later.
 
     Args:
       rows: the labels, () = none, and the text of each row.

@@ -5,6 +5,7 @@ Axes: N vectors, Q questions, W numbers of a vector, k found vectors.
 
 import dataclasses
 import functools
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from data.storage import files, manifests
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, read_json, write_json
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import read_texts
 from data.vectors.vector_files import open_array
@@ -20,6 +21,7 @@ from data.vectors.vector_files import open_array
 # Scores computed at once: 64 MB.
 _SCORES = 1 << 24
 _ROWS = 1 << 16
+_SAMPLE = 256  # rows
 _AGAIN = "make it again with --do_encode"
 
 
@@ -107,6 +109,7 @@ def write_facts(
             "of it; give a file that stays as it is."
         )
     facts |= {"made_from": dict(model), "texts": texts}
+    facts["sample_sha256"] = _sample_of(open_array(path, path))
     write_json(manifests.path_of([path]), facts)
 
 
@@ -114,6 +117,27 @@ def texts_of(file: str, column: str) -> dict[str, str]:
     """Returns where an index has its texts from, and their checksum."""
     places = {"file": os.path.abspath(file), "column": column}
     return {**places, "sha256": files.sha256(file)}
+
+
+def _sample_of(vectors: np.ndarray) -> str:
+    """A checksum of some of the vectors; all of them may take seconds."""
+    some = np.ascontiguousarray(vectors[:: 1 + len(vectors) // _SAMPLE])
+    return hashlib.sha256(some.tobytes()).hexdigest()
+
+
+def files_of(path: str) -> list[str]:
+    """Returns the files that an index needs beside its vectors."""
+    manifest = manifests.path_of([path])
+    facts = find_json(manifest, ("texts",), _AGAIN)
+    return [manifest, _place_of_texts(path, facts)] if facts else []
+
+
+def _place_of_texts(path: str, facts: Mapping[str, Any]) -> str:
+    """The file of an index's texts, which may be moved together."""
+    file = facts["texts"]["file"]
+    if not files.exists(file):
+        file = os.path.join(os.path.dirname(path), os.path.basename(file))
+    return file
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:
@@ -129,18 +153,17 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"{manifest}: no such file, so it is unknown what {path} was made "
             f"from; {_AGAIN}."
         )
-    facts = read_json(manifest, ("made_from", "texts"), _AGAIN)
+    names = "made_from", "texts", "sample_sha256"
+    facts = read_json(manifest, names, _AGAIN)
     if changed := manifests.changes(facts["made_from"], model):
         raise ValueError(
             f"--index_file={path} was made with another model or flag: "
             f"{'; '.join(changed)}. Give the same, or {_AGAIN}."
         )
     vectors = open_array(path, f"{path} is damaged; {_AGAIN}")
-    texts = facts["texts"]
-    file = texts["file"]
-    if not files.exists(file):
-        file = os.path.join(os.path.dirname(path), os.path.basename(file))
-    if files.sha256(file) != texts["sha256"] or len(vectors) != facts["count"]:
+    texts, file = facts["texts"], _place_of_texts(path, facts)
+    found = len(vectors), _sample_of(vectors), files.sha256(file)
+    if found != (facts["count"], facts["sample_sha256"], texts["sha256"]):
         raise ValueError(
             f"{path} has vectors of {facts['count']} texts of {file}, but one "
             f"of both files was changed since; {_AGAIN}."

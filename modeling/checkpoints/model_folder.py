@@ -26,12 +26,14 @@ REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
     "--do_predict and all flags of that run, which writes it anew"
 )
-# Temperature and thresholds, with a hash of the output layer.
+# Temperature and thresholds, with a hash of the weights.
 CALIBRATION = "calibration.json"
 # The head of an unfinished run, unless it is linear.
 HEAD = "head.json"
 # The folder in an output_dir with the weights that --save_best chose.
 BEST = "best"
+# The checkpoint in an output_dir with the output rows in the task's order.
+REORDERED = "reordered.ckpt"
 _TRIALS = "trials.json"
 _PRETRAINING = "pretraining"
 # The files of a model, as errors name them.
@@ -191,6 +193,20 @@ def chosen_trial(output_dir: str) -> str:
     path = os.path.join(output_dir, _TRIALS)
     found = find_json(path, ("chosen",), "give the trials' flags again")
     return os.path.join(output_dir, found["chosen"]) if found else output_dir
+
+
+def given_weights(folder: str) -> str | None:
+    """Returns the weights in a folder that no run wrote there, or None."""
+    if tf1.latest_name(folder) is not None:
+        return None
+    if huggingface.is_folder(folder):
+        return folder
+    for path in files.find_in(folder, "*.index"):
+        name = os.path.basename(path)
+        # A run that is killed at its first checkpoint leaves model.ckpt-0.
+        if not name.startswith((REORDERED, "model.ckpt-")):
+            return tf1.without_ending(path)
+    return None
 
 
 def place_of(output_dir: str, weights: str) -> str:

@@ -319,6 +319,13 @@ def test_labels_of_a_file_take_the_place_of_numbers(goldens, config, tmp_path):
         *(source, tmp_path / "wrong"),
         **said,
     )
+    (tmp_path / "labels.txt").write_text("pos\nneg\n")
+    refused(
+        ValueError,
+        "--labels_file.* neg, pos .*leave the flag out",
+        *(target, tmp_path / "wrong"),
+        **said,
+    )
 
 
 def test_a_vocabulary_within_tokenizer_json_is_taken(folder, vocab, tmp_path):

@@ -111,6 +111,13 @@ def _find(options: ConversionOptions) -> ModelFolder:
         )
     if options.labels_file:
         labels = tuple(files.read_lines(options.labels_file))
+        if labels != found.labels and sorted(labels) == sorted(found.labels):
+            raise ValueError(
+                f"--labels_file={options.labels_file} has the labels "
+                f"{', '.join(labels)}, but the model's rows are, in this "
+                f"order, {', '.join(found.labels)} ({found.labels_file}); "
+                "leave the flag out."
+            )
         found = dataclasses.replace(found, labels=labels)
     return found
 

@@ -22,7 +22,7 @@ from absl import logging
 from data.records import tfrecord
 from data.settings import names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
-from data.storage import files
+from data.storage import files, manifests
 from data.storage.json_files import find_json
 from modeling import checkpoints, loading
 from modeling.checkpoints import model_folder, tf1
@@ -93,6 +93,7 @@ def run(options: ExportOptions) -> str:
     output_dir = model_folder.chosen_trial(options.output_dir)
     serving = load(output_dir, options.precision, options.use_calibration)
     described = dataclasses.replace(serving.description, weights="")
+    _warn_of_other_model(options.export_dir, str(version - 1), described)
     vocab_file = description.vocab_of(output_dir)
     if is_litert:
         litert.check(serving)
@@ -114,6 +115,27 @@ def run(options: ExportOptions) -> str:
         described.write(os.path.join(temporary, "assets"), vocab_file)
     logging.info("Wrote %s: %s", folder, ", ".join(exported))
     return folder
+
+
+def _warn_of_other_model(
+    export_dir: str, version: str, described: description.Description
+) -> None:
+    """Warns if a server would go on with another kind of answers."""
+    folder = os.path.join(export_dir, version)
+    read = model_folder.read_description
+    before = read(os.path.join(folder, "assets")) or read(folder)
+    if not before:
+        return
+    old, new = (
+        {name: _in_flag(facts.get(name)) for name in ("kind", "labels")}
+        for facts in (before, vars(described))
+    )
+    if changed := manifests.changes(old, new):
+        logging.warning(
+            "--export_dir=%s: version %s is another model's (%s); a server "
+            "goes on with the new one.",
+            *(export_dir, version, "; ".join(changed)),
+        )
 
 
 def _figures(

@@ -18,11 +18,29 @@ from modeling.checkpoints import model_folder
 from modeling.checkpoints.model_folder import CALIBRATION
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.task_scorer import TaskScorer
+from training.start.description import Description
 
-# Every training changes the output layer.
-_HEAD = ("output_weights", "output_bias")
+# A vocabulary may get further words, or lose some that no text has.
+_WORDS = "bert/embeddings/word_embeddings"
 _NAMES = ("weights", "temperature", "thresholds")
+# Flags by which the same texts get other answers.
+_OF_TEXTS = ("max_seq_length", "do_lower_case", "never_split")
 _REMEDY = "fit it again with --do_eval --calibrate, or remove it"
+
+
+def check(options: ClassifierOptions, described: Description | None) -> None:
+    """Refuses to replace a model's calibration by one of other texts."""
+    if options.do_train or not (options.calibrate and described):
+        return
+    made_with = described.options()
+    for name in _OF_TEXTS:
+        now, before = options.find(name), made_with[name]
+        if now != before:
+            raise ValueError(
+                f"--calibrate with --{name}={now}, but the model of "
+                f"{options.output_dir} was made with {before}, and its "
+                "calibration would be replaced; leave one of the flags out."
+            )
 
 
 def of_run(
@@ -90,9 +108,9 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
 
 
 def _id_of(model: Any) -> str:
-    """A hash of the output layer's values."""
+    """A hash of the weights, without the words."""
     variables = checkpoints.variables_by_name(model.layers)
     found = hashlib.sha256()
-    for name in _HEAD:
+    for name in sorted(variables.keys() - {_WORDS}):
         found.update(variables[name].numpy().astype("<f4").tobytes())
     return found.hexdigest()

@@ -134,6 +134,7 @@ def open_run(
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
     calibration.check(options.calibrate, task.kind)
+    calibrating.check(options, described)
     explaining.check(task.kind, options.feature_based, options.explain_errors)
     teacher = open_teacher(options, tokenizer, task)
     model = _model_of(options, task)

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
@@ -15,9 +15,9 @@ from data.storage.json_files import open_json_lines
 from data.vectors import vector_files, vector_index
 from data.vectors.text_rows import read_texts
 from modeling.checkpoints import tf1
-from modeling.checkpoints.vector_form import VectorForm
 from training.config.vector_options import EncodingOptions
 from training.devices.strategy import is_tpu, policy_of
+from training.start import found_files
 from training.start.description import warn_if_unfinished
 from training.start.start import NOT_USED
 from training.vectors.extractor import open_strategy
@@ -44,6 +44,8 @@ def open_run(options: EncodingOptions) -> None:
     }
     for flag, (path,) in inputs.items():
         files.require_file(path, f"--{flag}")
+    if index := options.index_file:
+        inputs["index_file"] += vector_index.files_of(index)
     if options.output_file:
         outputs.check(inputs, {"output_file": [options.output_file]})
 
@@ -67,24 +69,12 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
         )
         warn_if_unfinished(loaded.folder, loaded.description)
         changes = options.form.changed()
-        _warn_of_other_form(loaded.folder, changes)
+        found_files.warn_of_other_form(loaded.folder, changes)
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
         vectors = SentenceVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.
         vectors.sentence_extractor(options.encode_batch_size)
         return vectors
-
-
-def _warn_of_other_form(folder: str, changes: Mapping[str, Any]) -> None:
-    """Warns of flags with which the model's vectors were not trained."""
-    made_with = vars(VectorForm.find(folder) or VectorForm(**changes))
-    for name, value in changes.items():
-        if value != made_with[name]:
-            logging.warning(
-                "--%s=%s, but the model of %s was made with %s; this command "
-                "uses %s.",
-                *(name, value, folder, made_with[name], value),
-            )
 
 
 def _prompt_name(

@@ -27,7 +27,7 @@ from training.finetuning.best_checkpoint import BestCheckpoint, Choice
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.loop import events
-from training.start import description
+from training.start import description, found_files
 from training.start.description import Description, VectorDescription
 from training.start.start import Files, Start, check_outputs, read_files
 
@@ -165,11 +165,16 @@ def _form_of(found: Files) -> VectorForm:
     beside = source and VectorForm.find(source.path)
     if options.do_train or not found.described:
         before = None  # of a stopped run, or about another model
-    base = trained or beside or before or VectorForm()
+    is_named = options.given is None or "init_checkpoint" in options.given
+    here = None if is_named else before
+    base = trained or here or beside or before or VectorForm()
     length = options.finetuning.max_seq_length
     given = options.form.changed() | {"max_seq_length": length}
     form = dataclasses.replace(base, **given)
     if not trained:
+        if beside and not options.do_train:
+            changes = options.form.changed()
+            found_files.warn_of_other_form(found.source.path, changes)
         return form
     data = getattr(found.described, "data", {})
     changed = {n: (getattr(trained, n), getattr(form, n)) for n in vars(form)}

@@ -249,13 +249,17 @@ def keep(
     `found` is its content, None = there is none; `changes` are other values of
     fields, `weights` the prefix of the checkpoint that the command uses.
     Returns False if the command trains, or there is none to keep, or nothing
-    was trained in the folder, and the checkpoint is elsewhere.
+    was trained in the folder, and the command names a checkpoint elsewhere, or
+    reorders its labels.
     """
     if options.do_train or found is None:
         return False
     output_dir = options.find("output_dir")
     place = place_of_weights(weights, output_dir)
-    if is_elsewhere(place) and tf1.latest_name(output_dir) is None:
+    is_named = options.given is None or "init_checkpoint" in options.given
+    if place == model_folder.REORDERED or (
+        is_named and is_elsewhere(place) and tf1.latest_name(output_dir) is None
+    ):
         return False
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)

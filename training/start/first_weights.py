@@ -9,7 +9,8 @@ import tensorflow as tf
 from absl import logging
 
 from modeling import checkpoints
-from modeling.checkpoints import huggingface
+from modeling.checkpoints import huggingface, model_folder
+from modeling.checkpoints.model_folder import CALIBRATION, REORDERED
 from modeling.config import BertConfig
 from training.start.source import Source
 
@@ -64,7 +65,7 @@ class FirstWeights:
         labels: Sequence[str] = (),
         reads_pooler: bool = False,
     ):
-        self.path = source.path
+        self._source, self.path = source, source.path
         self.head = source.folder.head if source.folder else {}
         weights = source.folder.weights if source.folder else source.path
         self._checkpoint = checkpoints.open_checkpoint(weights)
@@ -129,13 +130,33 @@ class FirstWeights:
         to output_dir if the rows of the output layer were put into another
         order.
         """
-        rows = self._match.rows
-        if not rows or list(rows) == sorted(rows):
+        if not self._is_reordered:
             return self._checkpoint.prefix
-        prefix = os.path.join(output_dir, "reordered.ckpt")
+        prefix = os.path.join(output_dir, REORDERED)
         values = {name: v.numpy() for name, v in self._variables.items()}
         checkpoints.write(prefix, values)
+        beside = self._source.folder.path
+        if calibration := model_folder.existing([CALIBRATION], beside):
+            logging.warning(
+                "%s is not used, because its thresholds are those of the "
+                "labels in another order.",
+                calibration,
+            )
         return prefix
+
+    @property
+    def _is_reordered(self) -> bool:
+        rows = self._match.rows or ()
+        return list(rows) != sorted(rows)
+
+    def require_order(self) -> None:
+        """Refuses another order of the labels, for weights in output_dir."""
+        if self._is_reordered:
+            raise ValueError(
+                f"{self._match.message} A model keeps the order of its labels "
+                "in its own folder; give --labels in that order, or another "
+                "--output_dir."
+            )
 
     def _missing(self) -> list[str]:
         """Returns the variables of the heads that would be random."""

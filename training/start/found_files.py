@@ -12,6 +12,7 @@ from data.storage.json_files import find_json
 from data.tasks import has_dev_file, task_options
 from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
+from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
 from training.config.distill_options import DistillOptions
 from training.start import description
@@ -60,6 +61,7 @@ def fill(
     source = Source(options.find("init_checkpoint"))
     if weights:
         source.require()
+    _require_no_other_model(options, source)
     folder, made_with = "", {}
     if is_trained:
         folder, made_with = run, _settings_of(run, described)
@@ -77,6 +79,27 @@ def fill(
     given = {flag: options.find(flag) for flag in FILES}
     found = find(given, output_dir, source, needed, configure)
     return options.replace(**found), source, described
+
+
+def _require_no_other_model(options: Settings, source: Source) -> None:
+    """Refuses an output_dir with a model whose files the run would replace."""
+    # Differs from the original: it writes its own configuration beside such a
+    # model, which then is read with the wrong one.
+    output_dir = options.find("output_dir")
+    there = output_dir and model_folder.given_weights(output_dir)
+    if not there:
+        return
+    used = source.folder and source.folder.weights
+    place = used and description.place_of_weights(used, output_dir)
+    is_used = place and not description.is_elsewhere(place)
+    # A folder of Hugging Face with a second model could not be loaded.
+    if not is_used or there == output_dir and options.find("do_train"):
+        raise ValueError(
+            f"--output_dir={output_dir} holds a model of its own ({there}), "
+            "whose configuration, vocabulary and labels the run would "
+            "replace; give another --output_dir, and to begin with this "
+            f"model --init_checkpoint={output_dir}."
+        )
 
 
 def _place_of(options: Settings) -> tuple[str | None, str, bool]:
@@ -144,7 +167,7 @@ def _with_settings(
             raise ValueError(
                 "Flag --task_name must have a value other than None: "
                 f"--output_dir={options.find('output_dir')} has no task.json "
-                "that names the task of a trained model."
+                "of a model that was trained there, which would name the task."
             )
         if not options.task_name:
             logging.info("--task_name=%s, as the model's folder says.", name)
@@ -207,6 +230,13 @@ def _left_out(
             logging.info("--%s=%s, as %s says.", name, value, folder)
             left_out[name] = value
     return left_out
+
+
+def warn_of_other_form(folder: str, changes: Mapping[str, Any]) -> None:
+    """Warns of flags with which a model's vectors were not trained."""
+    if form := VectorForm.find(folder):
+        made_with = {name: getattr(form, name) for name in changes}
+        _left_out(made_with, changes, changes, folder)
 
 
 def find(

@@ -130,8 +130,9 @@ class Start(NamedTuple):
             first_weights.compare(source, config)
             reads_pooler = getattr(model, "reads_pooler", False)
             first = FirstWeights(source, variables, heads, rows, reads_pooler)
+        origin = _origin(source, options.train.output_dir)
         if not manager.steps():
-            _check_first(first, options, head, heads, trains)
+            _check_first(first, origin, options, head, heads, trains)
         elif source.path:
             logging.info(NOT_USED, options.train.output_dir)
         return cls(
@@ -143,7 +144,7 @@ class Start(NamedTuple):
             first=first,
             head=head,
             labels=labels,
-            origin=_origin(source, options.train.output_dir),
+            origin=origin,
         )
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
@@ -278,19 +279,26 @@ def _require_same_head(
 
 def _check_first(
     first: FirstWeights | None,
+    origin: Mapping[str, str],
     options: FinetuningOptions | PretrainingOptions,
     head: Mapping[str, str],
     heads: Sequence[str],
     trains: bool,
 ) -> None:
-    """Refuses random weights of what the run does not train."""
+    """Refuses random weights of what the run does not train.
+
+    Also another order of the labels, if the first weights are in output_dir.
+    """
+    place = origin.get("init_checkpoint")
+    if first and place and not description.is_elsewhere(place):
+        first.require_order()
     frozen = head.get("feature_based")
     if trains and frozen and not first:
         raise ValueError(
             f"--feature_based={frozen} never trains the encoder, which would "
             "stay random; give --init_checkpoint."
         )
-    if trains and heads and not first:
+    if trains and not first and isinstance(options, FinetuningOptions):
         logging.warning(
             "Training begins with random weights: there is no "
             "--init_checkpoint, and %s holds no checkpoint.",

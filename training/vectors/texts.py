@@ -212,6 +212,7 @@ class SentenceVectors(TextVectors):
                 weights.update(variables[name].numpy().tobytes())
         words = json.dumps(sorted(tokenizer.vocab.items())).encode()
         return {
+            "never_split": sorted(tokenizer.never_split),
             "weights_sha256": weights.hexdigest(),
             "vocabulary_sha256": hashlib.sha256(words).hexdigest(),
             "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,

@@ -318,6 +318,24 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     assert names == ["7", "8", "notes"]
 
 
+def test_a_version_of_another_model_is_told(finished, monkeypatch, caplog):
+    def save(folder, *_):
+        tf.io.gfile.makedirs(folder)
+
+    monkeypatch.setattr(saved_model, "save", save)
+    options = saved_model.ExportOptions(
+        output_dir=str(finished), export_dir=str(finished / "export")
+    )
+    saved_model.run(options)
+    saved_model.run(options)
+    assert "another model" not in caplog.text
+    path = finished / "export/2/assets/task.json"
+    facts = json.loads(path.read_text()) | {"labels": ["x", "y"]}
+    path.write_text(json.dumps(facts))
+    saved_model.run(options)
+    assert "version 2 is another model's (labels x,y -> " in caplog.text
+
+
 def test_a_description_of_another_version_is_named(finished):
     path = finished / "task.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"newer": 1}))

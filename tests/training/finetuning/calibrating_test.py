@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bert
+from modeling import checkpoints
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
@@ -98,6 +99,31 @@ def test_other_weights_are_never_answered_with_an_old_calibration(
     now = results(tmp_path)
     calibrated(do_predict=True, use_calibration=False)
     np.testing.assert_array_equal(now, results(tmp_path))
+
+
+def test_an_encoder_of_other_weights_is_not_answered_with_the_calibration(
+    calibrated, tmp_path, caplog
+):
+    """The output layer is the same, as that of a model with fewer layers."""
+    out = str(tmp_path / "out")
+    weights = checkpoints.open_checkpoint(out)
+    values = {name: weights.read(name) for name in weights.shapes}
+    values["bert/encoder/layer_0/output/LayerNorm/beta"] += 1
+    checkpoints.write(weights.prefix, values)
+    expected = bert.load(out, use_calibration=False).predict(["a fine film"])
+    caplog.clear()
+    assert bert.load(out).predict(["a fine film"]) == expected
+    assert "calibration.json belongs to other weights" in caplog.text
+
+
+def test_a_calibration_for_other_texts_is_not_kept(calibrated, tmp_path):
+    path = tmp_path / "out/calibration.json"
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="--calibrate.*--max_seq_length=5"):
+        calibrated(
+            do_eval=True, calibrate=True, finetuning={"max_seq_length": 5}
+        )
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("place", ["", "best"])

@@ -13,6 +13,7 @@ from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_original
 from tests.support.model_folders import write_questions
 from tests.training import squad_support
+from tests.training.finetuning_support import options_of
 from training.config.extraction_options import (
     ExtractionOptions,
     VectorOptions,
@@ -24,7 +25,7 @@ from training.config.finetuning_options import (
 )
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.many_runs import trials
-from training.runs import pretraining, questions
+from training.runs import classifier, pretraining, questions
 from training.runs import vectors as extraction
 from training.start import description, found_files
 from training.start.source import Source
@@ -145,6 +146,39 @@ def test_before_its_first_checkpoint_a_run_may_get_another_model(released, out):
     (out / "vocab.txt").write_text("another\n")
     assert find(out, released)["vocab_file"] == f"{released}/vocab.txt"
     assert find(out)["vocab_file"] == f"{out}/vocab.txt"
+
+
+@pytest.mark.parametrize("form", ["original", "huggingface"])
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_model_in_output_dir_is_neither_replaced_nor_left_beside(
+    goldens, released, tmp_path, form, trains
+):
+    """Its configuration, vocabulary and labels are files of a run, too."""
+    there = write_original(goldens, tmp_path / "there")
+    if form == "huggingface":
+        there = tmp_path / "theirs"
+        theirs.write_folder(there, theirs.tensors_of())
+    before = {path.name: path.read_bytes() for path in there.iterdir()}
+    write_table(tmp_path / "data", "single")
+
+    def run(init_checkpoint):
+        finetuning = {
+            "output_dir": str(there),
+            "init_checkpoint": init_checkpoint and str(init_checkpoint),
+        }
+        works = {"do_train": trains, "do_predict": not trains}
+        classifier.run(
+            options_of(goldens, tmp_path, finetuning=finetuning, **works)
+        )
+
+    for source in (None, released):
+        with pytest.raises(ValueError, match="--output_dir.* --init_check"):
+            run(source)
+    if trains and form == "huggingface":  # two models in one folder
+        with pytest.raises(ValueError, match="--output_dir"):
+            run(there)
+    after = {path.name: path.read_bytes() for path in there.iterdir()}
+    assert after == before
 
 
 def test_the_error_names_where_it_looked(released, out):

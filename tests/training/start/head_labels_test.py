@@ -152,6 +152,8 @@ def test_answers_of_reordered_rows_stay_the_same_in_the_next_run(
     source = original_form(goldens, tmp_path / "source", THEIRS, order)
     first = run_mnli(goldens, tmp_path / "a", source)
     assert run_mnli(goldens, tmp_path / "b", str(tmp_path / "a")) == first
+    facts = json.loads((tmp_path / "a/task.json").read_text())
+    assert facts["labels"] == [*TASK]
     loaded = modeling.load(str(tmp_path / "a"))
     assert loaded.labels == TASK
     golden = checkpoints.Checkpoint(str(goldens / MNLI))
@@ -159,6 +161,20 @@ def test_answers_of_reordered_rows_stay_the_same_in_the_next_run(
         checkpoints.variables_by_name(loaded.model.layers)["output_weights"],
         golden.read("output_weights"),
     )
+
+
+@pytest.mark.parametrize("form", [original_form, huggingface_form])
+def test_a_model_keeps_the_order_of_its_labels_in_its_folder(
+    goldens, tmp_path, form
+):
+    order = [TASK.index(name) for name in THEIRS]
+    source = form(goldens, tmp_path / "source/model", THEIRS, order)
+    folder = tmp_path / "source/model"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(ValueError, match="--labels in that order.*--output_"):
+        run_mnli(goldens, folder, source)
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert after == before
 
 
 def test_case_makes_no_other_label(goldens, tmp_path):

@@ -199,6 +199,27 @@ def test_a_file_without_questions_is_refused(options, tmp_path):
         encoding.run(search)
 
 
+def test_a_search_never_writes_over_the_texts_of_its_index(options, tmp_path):
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text(json.dumps({"text": "one"}) + "\n")
+    before = texts.read_bytes()
+    options = options.replace(input_file=str(texts))
+    encoding.run(options)
+    (tmp_path / "questions.txt").write_text("one\n")
+    questions = str(tmp_path / "questions.txt")
+    search = as_search(options, input_file=questions, output_file=str(texts))
+    with pytest.raises(ValueError, match="--output_file.*--index_file"):
+        encoding.run(search)
+    assert texts.read_bytes() == before
+
+
+def test_an_index_whose_vectors_were_replaced_is_refused(options):
+    encoding.run(options)
+    np.save(options.output_file, -np.load(options.output_file))
+    with pytest.raises(ValueError, match="changed since.*--do_encode"):
+        encoding.run(as_search(options))
+
+
 def test_an_index_of_another_model_is_refused(options):
     encoding.run(options)
     with pytest.raises(ValueError, match="--index_file.*another model"):

@@ -189,8 +189,8 @@ def test_the_form_of_another_model_is_not_taken_over(
     write_table(tmp_path)
     first = {"init_checkpoint": str(finished[0] / "out")}
 
-    def form_after(given=(), **changes):
-        names = {*given, "init_checkpoint"} & changes.keys()
+    def form_after(given=(), first=first, **changes):
+        names = {*given} | ({"init_checkpoint"} & first.keys())
         sentences.run(options_of(goldens, tmp_path, given=names, **changes))
         return VectorForm.find(str(tmp_path / "out"))
 
@@ -198,13 +198,16 @@ def test_the_form_of_another_model_is_not_taken_over(
     elsewhere = {"do_train": False, "finetuning": first}
     form = form_after(unusual, **unusual, **elsewhere)
     assert (form.pooling, form.vector_sizes) == ("cls", (4,))
+    none = {"init_checkpoint": None}
+    form = form_after((), {}, do_train=False, finetuning=none)
+    assert (form.pooling, form.vector_sizes) == ("cls", (4,))
     form = form_after(**elsewhere)  # the model's own
     assert (form.pooling, form.vector_sizes) == ("mean", (8,))
     assert form.max_seq_length == 12
-    form = form_after(do_train=False)
+    form = form_after((), {}, do_train=False)
     assert (form.pooling, form.vector_sizes) == ("mean", ())
     VectorForm(pooling="cls").write(str(tmp_path / "out"))
-    assert form_after().pooling == "mean"
+    assert form_after((), {}).pooling == "mean"
 
 
 def test_a_folder_of_another_kind_keeps_its_results(
