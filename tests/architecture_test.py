@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_425,
-    "training": 12_285,
-    "modeling": 4_140,
+    "data": 10_428,
+    "training": 12_296,
+    "modeling": 4_142,
     "studies": 1_482,
     "demo": 416,
     "programs": 762,
 }
-MOST_DOCSTRINGS = 8_617
+MOST_DOCSTRINGS = 8_618
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

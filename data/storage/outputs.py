@@ -36,6 +36,11 @@ def check(inputs: Named, outputs: Named) -> None:
         _check_writable(flag, paths)
 
 
+def are_same(path: str, other: str) -> bool:
+    """Whether two paths lead to the same file or folder, perhaps by a link."""
+    return _identity(path) == _identity(other)
+
+
 def _identity(path: str) -> object:
     """Returns a value that is equal for two paths of one file."""
     if "://" in path:

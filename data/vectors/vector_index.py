@@ -109,7 +109,8 @@ def write_facts(
             "of it; give a file that stays as it is."
         )
     facts |= {"made_from": dict(model), "texts": texts}
-    facts["sample_sha256"] = _sample_of(open_array(path, path))
+    if "://" not in path:  # NumPy maps local files alone
+        facts["sample_sha256"] = _sample_of(open_array(path, path))
     write_json(manifests.path_of([path]), facts)
 
 
@@ -153,8 +154,7 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"{manifest}: no such file, so it is unknown what {path} was made "
             f"from; {_AGAIN}."
         )
-    names = "made_from", "texts", "sample_sha256"
-    facts = read_json(manifest, names, _AGAIN)
+    facts = read_json(manifest, ("made_from", "texts"), _AGAIN)
     if changed := manifests.changes(facts["made_from"], model):
         raise ValueError(
             f"--index_file={path} was made with another model or flag: "
@@ -162,8 +162,9 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
         )
     vectors = open_array(path, f"{path} is damaged; {_AGAIN}")
     texts, file = facts["texts"], _place_of_texts(path, facts)
-    found = len(vectors), _sample_of(vectors), files.sha256(file)
-    if found != (facts["count"], facts["sample_sha256"], texts["sha256"]):
+    sample = _sample_of(vectors)
+    said = facts["count"], facts.get("sample_sha256", sample), texts["sha256"]
+    if said != (len(vectors), sample, files.sha256(file)):
         raise ValueError(
             f"{path} has vectors of {facts['count']} texts of {file}, but one "
             f"of both files was changed since; {_AGAIN}."

@@ -204,8 +204,10 @@ def given_weights(folder: str) -> str | None:
     for path in files.find_in(folder, "*.index"):
         name = os.path.basename(path)
         # A run that is killed at its first checkpoint leaves model.ckpt-0.
-        if not name.startswith((REORDERED, "model.ckpt-")):
-            return tf1.without_ending(path)
+        prefix = tf1.without_ending(name)
+        is_run = name.startswith((REORDERED, "model.ckpt-"))
+        if not is_run and files.find_in(folder, f"{prefix}.data-*"):
+            return os.path.join(folder, prefix)
     return None
 
 

@@ -116,7 +116,7 @@ def _find(options: ConversionOptions) -> ModelFolder:
                 f"--labels_file={options.labels_file} has the labels "
                 f"{', '.join(labels)}, but the model's rows are, in this "
                 f"order, {', '.join(found.labels)} ({found.labels_file}); "
-                "leave the flag out."
+                "leave the flag out, or correct that file."
             )
         found = dataclasses.replace(found, labels=labels)
     return found

@@ -121,9 +121,10 @@ def _warn_of_other_model(
     export_dir: str, version: str, described: description.Description
 ) -> None:
     """Warns if a server would go on with another kind of answers."""
-    folder = os.path.join(export_dir, version)
+    folder, before = os.path.join(export_dir, version), None
     read = model_folder.read_description
-    before = read(os.path.join(folder, "assets")) or read(folder)
+    with contextlib.suppress(ValueError):  # damaged: a server has it already
+        before = read(os.path.join(folder, "assets")) or read(folder)
     if not before:
         return
     old, new = (

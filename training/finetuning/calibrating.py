@@ -14,27 +14,31 @@ from data.calibration import Calibration
 from data.storage import files
 from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
-from modeling.checkpoints import model_folder
+from modeling.checkpoints import model_folder, tf1
 from modeling.checkpoints.model_folder import CALIBRATION
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.task_scorer import TaskScorer
 from training.start.description import Description
 
-# A vocabulary may get further words, or lose some that no text has.
-_WORDS = "bert/embeddings/word_embeddings"
+# A conversion may add words and positions, or take words away.
+_CONVERTED = "/embeddings/"
 _NAMES = ("weights", "temperature", "thresholds")
 # Flags by which the same texts get other answers.
-_OF_TEXTS = ("max_seq_length", "do_lower_case", "never_split")
+_OF_TEXTS = ("max_seq_length", "do_lower_case", "never_split", "long_text")
 _REMEDY = "fit it again with --do_eval --calibrate, or remove it"
 
 
 def check(options: ClassifierOptions, described: Description | None) -> None:
     """Refuses to replace a model's calibration by one of other texts."""
-    if options.do_train or not (options.calibrate and described):
+    is_trained = tf1.latest_name(options.output_dir) is not None
+    if options.do_train or not (options.calibrate and described and is_trained):
         return
     made_with = described.options()
     for name in _OF_TEXTS:
-        now, before = options.find(name), made_with[name]
+        now, before = (
+            getattr(options, name, options.find(name)),
+            made_with[name],
+        )
         if now != before:
             raise ValueError(
                 f"--calibrate with --{name}={now}, but the model of "
@@ -108,9 +112,10 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
 
 
 def _id_of(model: Any) -> str:
-    """A hash of the weights, without the words."""
+    """A hash of the weights, without the embeddings."""
     variables = checkpoints.variables_by_name(model.layers)
     found = hashlib.sha256()
-    for name in sorted(variables.keys() - {_WORDS}):
-        found.update(variables[name].numpy().astype("<f4").tobytes())
+    for name in sorted(variables):
+        if _CONVERTED not in name:
+            found.update(variables[name].numpy().astype("<f4").tobytes())
     return found.hexdigest()

@@ -174,7 +174,7 @@ def _form_of(found: Files) -> VectorForm:
     if not trained:
         if beside and not options.do_train:
             changes = options.form.changed()
-            found_files.warn_of_other_form(found.source.path, changes)
+            found_files.warn_of_other_form(source.path, changes)
         return form
     data = getattr(found.described, "data", {})
     changed = {n: (getattr(trained, n), getattr(form, n)) for n in vars(form)}

@@ -339,6 +339,8 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     checkpoint outside of it, absolute.
     """
     if "://" in prefix or "://" in output_dir:
+        if prefix.rstrip("/") == output_dir.rstrip("/"):
+            return "."
         return prefix.removeprefix(os.path.join(output_dir, ""))
     for resolve in (os.path.abspath, os.path.realpath):
         place, folder = map(resolve, (prefix, output_dir))

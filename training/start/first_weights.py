@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
+from data.storage import outputs
 from modeling import checkpoints
 from modeling.checkpoints import huggingface, model_folder
 from modeling.checkpoints.model_folder import CALIBRATION, REORDERED
@@ -149,13 +150,14 @@ class FirstWeights:
         rows = self._match.rows or ()
         return list(rows) != sorted(rows)
 
-    def require_order(self) -> None:
-        """Refuses another order of the labels, for weights in output_dir."""
-        if self._is_reordered:
+    def require_own_labels(self, output_dir: str, trains: bool) -> None:
+        """Refuses other labels than those of weights in output_dir itself."""
+        is_other = self._is_reordered or trains and self._match.rows is None
+        folder = self._source.folder.path if is_other else ""
+        if is_other and outputs.are_same(folder, output_dir):
             raise ValueError(
-                f"{self._match.message} A model keeps the order of its labels "
-                "in its own folder; give --labels in that order, or another "
-                "--output_dir."
+                f"{self._match.message} A model keeps its labels in its own "
+                "folder; give --labels in that order, or another --output_dir."
             )
 
     def _missing(self) -> list[str]:

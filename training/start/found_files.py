@@ -7,7 +7,7 @@ from typing import Any
 from absl import logging
 
 from data.settings import Settings, names_of
-from data.storage import files
+from data.storage import files, outputs
 from data.storage.json_files import find_json
 from data.tasks import has_dev_file, task_options
 from data.text import vocabulary
@@ -61,7 +61,8 @@ def fill(
     source = Source(options.find("init_checkpoint"))
     if weights:
         source.require()
-    _require_no_other_model(options, source)
+    if not is_trained:
+        _require_no_other_model(options, source)
     folder, made_with = "", {}
     if is_trained:
         folder, made_with = run, _settings_of(run, described)
@@ -89,16 +90,19 @@ def _require_no_other_model(options: Settings, source: Source) -> None:
     there = output_dir and model_folder.given_weights(output_dir)
     if not there:
         return
-    used = source.folder and source.folder.weights
-    place = used and description.place_of_weights(used, output_dir)
-    is_used = place and not description.is_elsewhere(place)
+    source.require()
+    used = source.folder.weights if source.folder else ""
+    is_used = any(
+        files.exists(there + end) and outputs.are_same(there + end, used + end)
+        for end in (".index", f"/{huggingface.CONFIG}")
+    )
     # A folder of Hugging Face with a second model could not be loaded.
     if not is_used or there == output_dir and options.find("do_train"):
         raise ValueError(
             f"--output_dir={output_dir} holds a model of its own ({there}), "
             "whose configuration, vocabulary and labels the run would "
             "replace; give another --output_dir, and to begin with this "
-            f"model --init_checkpoint={output_dir}."
+            f"model --init_checkpoint={there}."
         )
 
 

@@ -130,9 +130,8 @@ class Start(NamedTuple):
             first_weights.compare(source, config)
             reads_pooler = getattr(model, "reads_pooler", False)
             first = FirstWeights(source, variables, heads, rows, reads_pooler)
-        origin = _origin(source, options.train.output_dir)
         if not manager.steps():
-            _check_first(first, origin, options, head, heads, trains)
+            _check_first(first, options, head, heads, trains)
         elif source.path:
             logging.info(NOT_USED, options.train.output_dir)
         return cls(
@@ -144,7 +143,7 @@ class Start(NamedTuple):
             first=first,
             head=head,
             labels=labels,
-            origin=origin,
+            origin=_origin(source, options.train.output_dir),
         )
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
@@ -279,7 +278,6 @@ def _require_same_head(
 
 def _check_first(
     first: FirstWeights | None,
-    origin: Mapping[str, str],
     options: FinetuningOptions | PretrainingOptions,
     head: Mapping[str, str],
     heads: Sequence[str],
@@ -287,11 +285,10 @@ def _check_first(
 ) -> None:
     """Refuses random weights of what the run does not train.
 
-    Also another order of the labels, if the first weights are in output_dir.
+    Also other labels, if the first weights are in output_dir.
     """
-    place = origin.get("init_checkpoint")
-    if first and place and not description.is_elsewhere(place):
-        first.require_order()
+    if first:
+        first.require_own_labels(options.train.output_dir, trains)
     frozen = head.get("feature_based")
     if trains and frozen and not first:
         raise ValueError(

@@ -177,6 +177,14 @@ def test_a_model_keeps_the_order_of_its_labels_in_its_folder(
     assert after == before
 
 
+def test_other_labels_are_not_trained_in_a_models_own_folder(goldens, tmp_path):
+    folder = tmp_path / "model"
+    source = original_form(goldens, folder, "abc", [0, 1, 2])
+    with pytest.raises(ValueError, match="in its own folder.*--output_dir"):
+        run_mnli(goldens, folder, source, do_train=True)
+    assert (folder / "labels.txt").read_text() == "a\nb\nc\n"
+
+
 def test_case_makes_no_other_label(goldens, tmp_path):
     order = [TASK.index(name) for name in THEIRS]
     names = [name.upper() for name in THEIRS]
