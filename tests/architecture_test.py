@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_428,
-    "training": 12_296,
+    "training": 12_297,
     "modeling": 4_142,
     "studies": 1_482,
     "demo": 416,
     "programs": 762,
 }
-MOST_DOCSTRINGS = 8_618
+MOST_DOCSTRINGS = 8_619
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

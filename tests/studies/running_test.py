@@ -10,6 +10,7 @@ import sys
 import pytest
 from matplotlib import image
 
+from modeling import checkpoints
 from studies.engine import picture, plan, running
 from tests.studies.support import (
     NAMES,
@@ -19,6 +20,7 @@ from tests.studies.support import (
     options,
     values_of,
 )
+from tests.support.model_folder_support import write_original
 
 pytestmark = pytest.mark.all
 
@@ -197,6 +199,22 @@ def test_rows_of_other_data_are_refused_before_any_run(tmp_path):
     (conllu / "dev.conllu").write_text("Other.\n")
     runs = MadeUpRuns()
     with pytest.raises(ValueError, match="dev.conllu .*--output_dir"):
+        run(out, runs, given=given, rows=("worse",))
+    assert runs.made == []
+
+
+def test_other_weights_at_the_same_path_are_refused(goldens, tmp_path):
+    model, out = write_original(goldens, tmp_path / "model"), tmp_path / "out"
+    for name in "train", "dev":
+        (tmp_path / f"{name}.conllu").write_text("One.\n")
+    given = data(init_checkpoint=str(model), conllu_dir=str(tmp_path))
+    assert run(out, given=given, rows=("base",))
+    weights = checkpoints.open_checkpoint(str(model))
+    values = {name: weights.read(name) for name in weights.shapes}
+    values["bert/pooler/dense/bias"] += 1
+    checkpoints.write(weights.prefix, values)
+    runs = MadeUpRuns()
+    with pytest.raises(ValueError, match="init_checkpoint .*--output_dir"):
         run(out, runs, given=given, rows=("worse",))
     assert runs.made == []
 

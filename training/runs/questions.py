@@ -149,9 +149,8 @@ def _with_threshold(
     is_elsewhere = not options.do_train and tf1.latest_name(folder) is None
     if options.find_null_threshold or found_here or not is_elsewhere:
         return options
-    is_named = options.given is None or "init_checkpoint" in options.given
     known = (source.folder and source.folder.description) or {}
-    if described and not (is_named and known):
+    if described and not (known and description.names_model(options)):
         known = vars(described)
     threshold = known.get("null_score_diff_threshold", 0.0)
     logging.info("--null_score_diff_threshold=%g, of the model.", threshold)

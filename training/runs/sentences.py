@@ -165,8 +165,7 @@ def _form_of(found: Files) -> VectorForm:
     beside = source and VectorForm.find(source.path)
     if options.do_train or not found.described:
         before = None  # of a stopped run, or about another model
-    is_named = options.given is None or "init_checkpoint" in options.given
-    here = None if is_named else before
+    here = None if description.names_model(options) else before
     base = trained or here or beside or before or VectorForm()
     length = options.finetuning.max_seq_length
     given = options.form.changed() | {"max_seq_length": length}

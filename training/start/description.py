@@ -220,6 +220,11 @@ def is_elsewhere(weights: str) -> bool:
     return os.path.isabs(weights) or "://" in weights
 
 
+def names_model(options: settings.Settings) -> bool:
+    """Whether the command gives --init_checkpoint, as Python always does."""
+    return options.given is None or "init_checkpoint" in options.given
+
+
 def forget_other_model(output_dir: str) -> None:
     """Removes what an earlier command left in a folder about another model."""
     found = find(output_dir)
@@ -256,10 +261,10 @@ def keep(
         return False
     output_dir = options.find("output_dir")
     place = place_of_weights(weights, output_dir)
-    is_named = options.given is None or "init_checkpoint" in options.given
-    if place == model_folder.REORDERED or (
-        is_named and is_elsewhere(place) and tf1.latest_name(output_dir) is None
-    ):
+    if place == model_folder.REORDERED:
+        return False
+    is_untrained = tf1.latest_name(output_dir) is None
+    if is_untrained and is_elsewhere(place) and names_model(options):
         return False
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)

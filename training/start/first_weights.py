@@ -157,7 +157,8 @@ class FirstWeights:
         if is_other and outputs.are_same(folder, output_dir):
             raise ValueError(
                 f"{self._match.message} A model keeps its labels in its own "
-                "folder; give --labels in that order, or another --output_dir."
+                "folder; give --labels as they are there, or another "
+                "--output_dir."
             )
 
     def _missing(self) -> list[str]:
