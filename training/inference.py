@@ -7,7 +7,6 @@ Axes: N examples.
 
 import abc
 import itertools
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
@@ -46,35 +45,15 @@ _KEPT = (
 )
 
 
-class PreemptionCheck:
-    """Stops a loop over batches after SIGTERM, on all workers together.
+def check_preempted(strategy: tf.distribute.Strategy) -> None:
+    """Raises `Preempted` if any worker received SIGTERM.
 
     All workers must call it equally often.
     """
-
-    def __init__(self, strategy: tf.distribute.Strategy):
-        self._strategy = strategy
-        self._asked = time.monotonic()
-        self._every = self._left = 1  # calls
-
-    def __call__(self) -> None:
-        """Raises `Preempted` if any worker received SIGTERM."""
-        if num_workers(self._strategy) == 1:
-            preemption.check()
-            return
-        self._left -= 1
-        if self._left:
-            return
-        seconds, is_requested = all_workers(
-            self._strategy,
-            [time.monotonic() - self._asked, preemption.requested()],
-        ).max(axis=0)
-        if is_requested:
-            raise preemption.Preempted
-        # About once a second, and equally often on all workers.
-        most = int(self._every / max(seconds, 1e-3))
-        self._every = self._left = max(1, min(2 * self._every, most))
-        self._asked = time.monotonic()
+    if num_workers(strategy) == 1:
+        preemption.check()
+    elif all_workers(strategy, [preemption.requested()]).any():
+        raise preemption.Preempted
 
 
 class Inference(abc.ABC):
@@ -88,7 +67,6 @@ class Inference(abc.ABC):
         self._work = work
         self._strategy = tf.distribute.get_strategy()
         self._gathers = num_workers(self._strategy) > 1
-        self._check = PreemptionCheck(self._strategy)
 
     @abc.abstractmethod
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
@@ -110,7 +88,7 @@ class Inference(abc.ABC):
         iterator = iter(distribute(self._strategy, make_batches))
         steps = itertools.count() if num_steps is None else range(num_steps)
         for _ in steps:
-            self._check()
+            check_preempted(self._strategy)
             try:
                 with waits(self._strategy).on(what):
                     outputs = self._arrays(self._step(iterator))
@@ -131,7 +109,7 @@ class Inference(abc.ABC):
                 for name, values in batch.items()
             }
 
-        self._check()
+        check_preempted(self._strategy)
         parts = self._strategy.experimental_distribute_values_from_function(
             part
         )

@@ -22,7 +22,7 @@ from data.squad import records
 from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
-from data.squad.predictions import open_writer
+from data.squad.predictions import write_files
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import Questions
 from data.text.in_graph.tokenization import InGraphTokenizer
@@ -113,9 +113,7 @@ def squad_answers(case):
             *scores,
             options=AnswerOptions(),
         )
-        with open_writer(case["folder"], False) as write:
-            for prediction in predictions:
-                write(prediction)
+        write_files(case["folder"], predictions, False)
         return len(questions)
 
     return _seconds_each(ours=ours, plain=plain)

@@ -87,12 +87,9 @@ def make_records(
     checksum = hashlib.sha256()
     for example in task.examples(set_name):
         checksum.update(f"{example!r}\n".encode())
-    settings = dataclasses.asdict(options)
-    if not options.stride:
-        del settings["stride"]  # as in the records of earlier versions
     facts = {
         "format": _FORMAT,
-        **settings,
+        **dataclasses.asdict(options),
         "labels": list(options.labels),
         **reuse.tokenizer_facts(tokenizer),
         "examples_sha256": checksum.hexdigest(),

@@ -54,22 +54,15 @@ class Recipe(Settings, kw_only=False):
 
     def facts(self) -> dict[str, Any]:
         """All that records depend on, apart from the text, for the manifest."""
-        facts = {
+        return {
             **dataclasses.asdict(self.options),
             "do_lower_case": self.do_lower_case,
+            "never_split": list(self.never_split),  # as JSON has it
+            "word_segmenter": self.word_segmenter,
             "split_sentences": self.split_sentences,
             "compression": self.compression,
             "vocab_sha256": files.sha256(self.vocab_file),
         }
-        # Options that came later are left out where they mean nothing, so that
-        # records of an earlier version are still those of the same command.
-        if not self.options.join_documents:
-            del facts["join_documents"]
-        if self.word_segmenter:
-            facts["word_segmenter"] = self.word_segmenter
-        if self.never_split:
-            facts["never_split"] = list(self.never_split)  # as JSON has it
-        return facts
 
     def _check(self) -> None:
         if not self.word_segmenter:

@@ -91,10 +91,8 @@ def num_examples(path: str) -> int:
 def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:
     """The `facts` of `make_once` that describe a tokenizer."""
     vocab = json.dumps(list(tokenizer.vocab.items())).encode()
-    facts = {
+    return {
         "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
+        "never_split": list(tokenizer.never_split),
         "vocab_sha256": hashlib.sha256(vocab).hexdigest(),
     }
-    if tokenizer.never_split:  # not in the records of earlier versions
-        facts["never_split"] = list(tokenizer.never_split)
-    return facts

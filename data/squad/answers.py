@@ -14,12 +14,10 @@ from data.squad.candidates import (
     find_candidates,
 )
 from data.squad.examples import SquadExample
-from data.squad.final_text import FinalTexts
+from data.squad.final_text import final_text
 from data.squad.predictions import Answer, Prediction
 from data.squad.window_options import AnswerOptions
 from data.squad.windows import Question
-
-_QUESTIONS_AT_ONCE = 64  # NumPy is faster on many windows
 
 
 def predict(
@@ -54,24 +52,16 @@ def predict(
     num_windows = sum(len(windows) for _, windows in questions)
     for logits in (start_logits, end_logits):
         _check_scores(logits, num_windows)
-    texts, row = None, 0
-    for first in range(0, len(questions), _QUESTIONS_AT_ONCE):
-        block = questions[first : first + _QUESTIONS_AT_ONCE]
-        windows_of = [windows for _, windows in block]
-        rows = slice(row, row + sum(map(len, windows_of)))
+    row = 0
+    for example, windows in questions:
+        rows = slice(row, row + len(windows))
         row = rows.stop
-        found = find_candidates(
-            windows_of, start_logits[rows], end_logits[rows], options
-        )
-        for (example, windows), (candidates, null) in zip(
-            block, found, strict=True
-        ):
-            # Questions on one paragraph need the same texts.
-            if windows and (not texts or texts.of is not windows[0].paragraph):
-                texts = FinalTexts(windows[0].paragraph)
-            nothing = Answer("", 0.0, *null)
-            n_best = _choose(candidates, nothing, texts, options)
-            yield _prediction(example, n_best, nothing, options)
+        scores = start_logits[rows], end_logits[rows]
+        candidates = find_candidates(windows, *scores, options)
+        of_cls = zip(*(logits[:, 0].tolist() for logits in scores), strict=True)
+        nothing = Answer("", 0.0, *min(of_cls, key=sum, default=(0.0, 0.0)))
+        n_best = _choose(candidates, nothing, options)
+        yield _prediction(example, n_best, nothing, options)
 
 
 def _check_scores(logits: np.ndarray, num_windows: int) -> None:
@@ -92,7 +82,6 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
 def _choose(
     candidates: Iterable[Candidate],
     nothing: Answer,
-    texts: FinalTexts | None,
     options: AnswerOptions,
 ) -> list[Answer]:
     """Returns the n best different texts, without probabilities."""
@@ -108,8 +97,8 @@ def _choose(
             break
         window = candidate.window
         shift = window.doc_start - window.doc_offset
-        text, start, end = texts.find(
-            candidate.start + shift, candidate.end + shift
+        text, start, end = final_text(
+            window.paragraph, candidate.start + shift, candidate.end + shift
         )
         if text not in seen:
             seen.add(text)

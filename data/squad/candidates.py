@@ -3,8 +3,7 @@
 Axes: N windows, S sequence, K best positions (n_best_size).
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,46 +27,18 @@ class Candidate(NamedTuple):
 
 
 def find_candidates(
-    questions: Sequence[Sequence[Window]],
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    options: AnswerOptions,
-) -> Iterator[tuple[Iterator[Candidate], tuple[float, float]]]:
-    """Yields each question's pairs, best first, and both scores of "".
-
-    The pairs are in the order of `answers.predict`. The logits are float32 [N,
-    S], the scores of all N windows.
-    """
-    windows = [window for windows in questions for window in windows]
-    sizes = [len(windows) for windows in questions]
-    question = np.repeat(np.arange(len(questions)), sizes)
-    columns = _pairs(windows, start_logits, end_logits, options)
-    # Stable, like Python's `sorted` in the original.
-    order = np.lexsort((-columns[-1], question[columns[0]]))
-    columns = [column[order] for column in columns]
-    counts = np.bincount(question[columns[0]], minlength=len(questions))
-    nulls = _nulls(start_logits, end_logits, sizes)
-    end = 0
-    for count, null in zip(counts.tolist(), nulls, strict=True):
-        some = slice(end, end + count)
-        end += count
-        rows = (column[some].tolist() for column in columns)
-        found = (
-            Candidate(windows[window], *rest)
-            for window, *rest in zip(*rows, strict=True)
-        )
-        yield found, null
-
-
-def _pairs(
     windows: Sequence[Window],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
     options: AnswerOptions,
-) -> tuple[np.ndarray, ...]:
-    """Returns the fields of all candidates; the window is its index."""
+) -> list[Candidate]:
+    """Returns the pairs of a question, best first.
+
+    The order is that of `answers.predict`. The logits are float32 [N, S].
+    """
+    # Stable, like Python's `sorted` in the original: first ties first.
     start, end = (
-        _best_places(logits, options.n_best_size)
+        np.argsort(-logits, axis=1, kind="stable")[:, : options.n_best_size]
         for logits in (start_logits, end_logits)
     )
     # The original sums the scores as Python floats: in float64.
@@ -83,21 +54,13 @@ def _pairs(
     window, i, j = np.nonzero(possible)
     start_logit, end_logit = start_logit[window, i], end_logit[window, j]
     places = start[window, i], end[window, j]
-    return (window, *places, start_logit, end_logit, start_logit + end_logit)
-
-
-def _best_places(logits: np.ndarray, number: int) -> np.ndarray:
-    """Returns the positions of the largest scores [N, K], first ties first."""
-    number = min(number, logits.shape[1])
-    # Each key has the score in its upper and the position in its lower 32 bits.
-    # No two keys are equal, so only the K smallest need to be sorted. Read as
-    # integers, the bits of floats keep their order, and those of negative ones
-    # reverse it; 0 - x is never -0.
-    bits = (0 - logits).view(np.int32)
-    bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
-    keys = (bits << 32) + np.arange(logits.shape[1])
-    keys = np.partition(keys, number - 1, axis=1)[:, :number]
-    return np.sort(keys, axis=1) & 0xFFFFFFFF
+    columns = (*places, start_logit, end_logit, start_logit + end_logit)
+    order = np.argsort(-columns[-1], kind="stable")
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    return [
+        Candidate(windows[number], *row)
+        for number, row in zip(window[order], rows, strict=True)
+    ]
 
 
 def _limits(windows: Sequence[Window]) -> np.ndarray:
@@ -111,16 +74,3 @@ def _limits(windows: Sequence[Window]) -> np.ndarray:
         end = window.doc_offset + window.doc_length
         limits.append((window.best_start + shift, window.best_end + shift, end))
     return np.array(limits, int).reshape(-1, 3).T[..., None]
-
-
-def _nulls(
-    start_logits: np.ndarray, end_logits: np.ndarray, sizes: Sequence[int]
-) -> list[tuple[float, float]]:
-    """Returns the lowest scores of [CLS] among each question's windows."""
-    starts, ends = start_logits[:, 0].tolist(), end_logits[:, 0].tolist()
-    scores = list(zip(starts, ends, strict=True))
-    bounds = itertools.accumulate(sizes, initial=0)
-    return [
-        min(scores[start:end], key=sum, default=(0.0, 0.0))
-        for start, end in itertools.pairwise(bounds)
-    ]

@@ -21,8 +21,8 @@ from data.squad.examples import (
 from data.squad.predictions import (
     Answer,
     Prediction,
-    open_writer,
     remove_unwritten,
+    write_files,
 )
 from data.squad.scoring import Scorer, find_best_thresholds
 from data.squad.window_options import check_null_threshold
@@ -103,10 +103,9 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     if options.find_null_threshold:
         found = find_best_thresholds(scored)
         threshold = found["best_f1_thresh"]
-    with open_writer(folder, has_null) as write:
-        for prediction in predictions.values():
-            prediction.text = prediction.text_at(threshold)
-            write(prediction)
+    for prediction in predictions.values():
+        prediction.text = prediction.text_at(threshold)
+    write_files(folder, predictions.values(), has_null)
     remove_unwritten(folder, metrics=bool(scored), odds=has_null, page=False)
     logging.info("Wrote predictions.json and more to %s", folder)
     if not scored:

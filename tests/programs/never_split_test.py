@@ -11,8 +11,6 @@ import pytest
 import tensorflow as tf
 
 import bert
-from data.finetuning import features
-from data.finetuning.records import make_records
 from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
@@ -21,7 +19,6 @@ from data.squad import records as squad_records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.squad.window_options import WindowOptions
-from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from tests.support import rounding
@@ -69,17 +66,6 @@ def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
     answers = Predictor.load(str(out)).predict(TEXTS)
     got = [answer["probabilities"] for answer in answers]
     np.testing.assert_allclose(got, written, rtol=0, atol=rounding.EQUAL)
-
-
-def test_records_without_them_are_those_of_earlier_versions(goldens, tmp_path):
-    write_marked_table(tmp_path / "data")
-    task = get_task("tsv", str(tmp_path / "data"))
-    options = features.FeatureOptions.of_task(task, 16)
-    path = str(tmp_path / "dev.tf_record")
-    vocab_file = str(goldens / "vocab.txt")
-    make_records(task, "dev", path, FullTokenizer(vocab_file), options)
-    text = (tmp_path / "dev.tf_record.manifest.json").read_text()
-    assert "never_split" not in text
 
 
 @pytest.mark.parametrize("num_processes", [0, 2])

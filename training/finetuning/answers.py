@@ -11,7 +11,7 @@ from absl import logging
 from data.progress import Progress
 from data.squad.answers import predict
 from data.squad.page import open_page
-from data.squad.predictions import Prediction, open_writer, remove_unwritten
+from data.squad.predictions import Prediction, remove_unwritten, write_files
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
@@ -73,9 +73,8 @@ class QuestionScorer:
         Other files of an earlier prediction are removed. Returns the
         null_score_diff_threshold that was used.
         """
-        found, predictions = {}, self._predictions(outputs)
+        found, predictions = {}, list(self._predictions(outputs))
         if self._options.find_null_threshold:
-            predictions = list(predictions)
             found = self._find(predictions, step)
             threshold = found["best_f1_thresh"]
         else:
@@ -86,14 +85,11 @@ class QuestionScorer:
             path = os.path.join(self._output_dir, "predictions.html")
             name = os.path.basename(self.questions.data.name)
             page = open_page(path, f"{name}, step {step}")
-        with (
-            open_writer(self._output_dir, self._has_null) as write,
-            page as add_to_page,
-        ):
+        with page as add_to_page:
             for prediction in predictions:
                 score = self._score(scorer, prediction, threshold)
-                write(prediction)
                 add_to_page(prediction, score)
+            write_files(self._output_dir, predictions, self._has_null)
             # Not earlier, so that an error keeps the earlier prediction.
             remove_unwritten(
                 self._output_dir,

@@ -253,7 +253,7 @@ class Trainer:
         if not self._is_look_due(step):
             return False
         if num_workers(self._strategy) > 1:
-            # The step is saved. `PreemptionCheck` stops all workers at the same
+            # The step is saved. `check_preempted` stops all workers at the same
             # batch: if only one stopped, the others would wait for it.
             return bool(evaluate(step))
         try:

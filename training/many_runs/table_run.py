@@ -1,9 +1,7 @@
 """Training on tables that are Python objects, as the programs do."""
 
 import contextlib
-import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -13,7 +11,6 @@ from absl import logging
 from data import settings
 from data.storage import files
 from data.tasks import python_rows, user
-from data.tasks.rows import Row
 from data.text import vocabulary
 from data.text.tokenizer_files import read_settings
 from data.vectors.text_sets import GLUE
@@ -83,11 +80,9 @@ def run(
         do_predict="test" in tables,
     )
     rows = _rows_of(tables, task_options)
-    share = tables.get("dev")
-    if isinstance(share, float) and "train" in rows:
-        _divide(rows, share, data_dir, task_options)
+    named = {name for name, x in tables.items() if not isinstance(x, float)}
     device = options.finetuning.device
-    written = _written(rows, device, output_dir, tables.keys())
+    written = _written(rows, device, output_dir, named)
     with written as (output_dir, data_dir):
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
         outcome = trials.run(options, trial_options)
@@ -220,7 +215,7 @@ def _task_options(
         given["text_columns"] = [text] if text else None
     given |= _files_of(tables)
     share = tables.get("dev")
-    if isinstance(share, float) and "train_file" in given:
+    if isinstance(share, float):
         given["dev_share"] = share
     return settings.make(TaskOptions, given).changed()
 
@@ -267,39 +262,3 @@ def _rows_of(
         for name, table in tables.items()
         if not (python_rows.is_path(table) or isinstance(table, float))
     }
-
-
-def _divide(
-    rows: dict[str, list[dict[str, Any]]],
-    share: float,
-    folder: str,
-    options: Mapping[str, Any],
-) -> None:
-    """Moves a share of the training rows to the dev set, in place.
-
-    An earlier call may have divided the same rows: its dev set is kept.
-    """
-    everything = rows["train"]
-
-    def read(set_name: str) -> Iterator[Row]:
-        for number, row in enumerate(everything):
-            yield Row(
-                set_name, number + 1, number, tuple(row), tuple(row.values())
-            )
-
-    task = user.UserTable("", **options, dev_share=share)
-    task.table = read
-    places = task.dev_places
-    before = {
-        name: python_rows.lines_of(_path(folder, name))
-        for name in ("train", "dev")
-    }
-    lines = [json.dumps(row, default=str) for row in everything]
-    is_same = Counter(lines) == Counter(before["train"] + before["dev"])
-    if is_same and len(before["dev"]) == len(places):
-        rows |= {n: list(map(json.loads, x)) for n, x in before.items()}
-        return
-    rows["dev"] = [everything[place] for place in sorted(places)]
-    rows["train"] = [
-        row for place, row in enumerate(everything) if place not in places
-    ]

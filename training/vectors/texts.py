@@ -211,8 +211,8 @@ class SentenceVectors(TextVectors):
                 weights.update(name.encode())
                 weights.update(variables[name].numpy().tobytes())
         words = json.dumps(sorted(tokenizer.vocab.items())).encode()
-        whole = {"never_split": sorted(tokenizer.never_split)}
-        return (whole if tokenizer.never_split else {}) | {
+        return {
+            "never_split": sorted(tokenizer.never_split),
             "weights_sha256": weights.hexdigest(),
             "vocabulary_sha256": hashlib.sha256(words).hexdigest(),
             "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,

@@ -198,16 +198,13 @@ def test_a_pair_is_refused(tokenizer):
         list(features.Converter(tokenizer, options).rows([pair]))
 
 
-def test_records_of_earlier_versions_are_used_again(goldens, tmp_path):
-    """Without windows, the manifest says nothing of them."""
+def test_records_with_and_without_windows_are_other_ones(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     task = get_task("tsv", str(tmp_path / "data"), kind="single")
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     options = features.FeatureOptions.of_task(task, 16)
     path = tmp_path / "dev.tf_record"
     make_records(task, "dev", str(path), tokenizer, options)
-    manifest = (tmp_path / "dev.tf_record.manifest.json").read_text()
-    assert "stride" not in manifest
     with_windows = dataclasses.replace(options, stride=3)
     report = make_records(task, "dev", str(path), tokenizer, with_windows)
     assert not report.reused

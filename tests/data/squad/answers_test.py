@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from data.squad.answers import predict
 from data.squad.articles import SquadData
-from data.squad.candidates import _best_places
 from data.squad.examples import (
     ExampleOptions,
     Paragraph,
     SquadExample,
     read_examples,
 )
-from data.squad.predictions import open_writer
+from data.squad.predictions import write_files
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples
 from data.text.tokenization import FullTokenizer
@@ -54,15 +53,17 @@ def test_files_equal_the_original_s(
     with_null = version == "2.0"
     data = SquadData(str(goldens / f"squad/dev-v{version}.json")).read()
     options = AnswerOptions(20, 30, with_null, threshold)
-    with open_writer(str(tmp_path), with_null) as write:
-        for prediction in predict(
+    predictions = list(
+        predict(
             converted(read_examples(data, PREDICT), tokenizer, GOLDEN),
             start_logits,
             end_logits,
             options=options,
-        ):
-            assert prediction.text_at(threshold) == prediction.text
-            write(prediction)
+        )
+    )
+    for prediction in predictions:
+        assert prediction.text_at(threshold) == prediction.text
+    write_files(str(tmp_path), predictions, with_null)
     for name in FILES if with_null else FILES[:2]:
         expected = goldens / f"squad/{folder}/{name}.json"
         if not expected.exists():  # those of any threshold
@@ -175,20 +176,6 @@ def assert_place(answer, example):
         return
     part = example.paragraph.context[answer.start : answer.end]
     assert " ".join(reference.split_words(part)) == answer.text
-
-
-@pytest.mark.parametrize("number", [1, 3, 9, 20])
-def test_of_equal_scores_the_first_places_are_best(number):
-    rng = np.random.default_rng(0)
-    values = np.array([-np.inf, -2, -1e-40, -0.0, 0, 1e-40, 2], np.float32)
-    for logits in (
-        rng.choice(values, (50, 9)),
-        rng.normal(size=(50, 9)).astype(np.float32),
-    ):
-        for row, found in zip(
-            logits, _best_places(logits, number), strict=True
-        ):
-            assert found.tolist() == reference._best(row.tolist(), number)
 
 
 @pytest.fixture
@@ -348,9 +335,7 @@ def test_files_are_those_of_the_json_encoder(ask, tmp_path):
         question("zwei", "ü?"),
         version_2_with_negative=True,
     )
-    with open_writer(str(tmp_path), True) as write:
-        for prediction in found:
-            write(prediction)
+    write_files(str(tmp_path), found, True)
     fields = ("text", "probability", "start_logit", "end_logit")
     contents = (
         {one.example.qas_id: one.text for one in found},
@@ -373,16 +358,18 @@ def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
     folder.mkdir()
     (folder / "predictions.json").write_text("before")
     (found,) = ask("one two", question("1", "a"))
+
+    def predictions():
+        yield found
+        raise ZeroDivisionError
+
     with pytest.raises(ZeroDivisionError):
-        with open_writer(str(folder), False) as write:
-            write(found)
-            raise ZeroDivisionError
+        write_files(str(folder), predictions(), False)
     assert (folder / "predictions.json").read_text() == "before"
     assert [path.name for path in folder.iterdir()] == ["predictions.json"]
 
 
 def test_files_without_questions_are_empty_objects(tmp_path):
-    with open_writer(str(tmp_path), False):
-        pass
+    write_files(str(tmp_path), [], False)
     for name in ("predictions", "nbest_predictions"):
         assert (tmp_path / f"{name}.json").read_text() == "{}\n"

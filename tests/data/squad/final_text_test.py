@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.squad.examples import Paragraph
-from data.squad.final_text import FinalTexts
+from data.squad.final_text import final_text
 from data.squad.windows import TokenizedParagraph
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
@@ -28,7 +28,6 @@ def test_texts_equal_the_plain_alignment(goldens, words, lower, data):
     num_tokens = len(tokenized.ids)
     if not num_tokens:
         return
-    texts = FinalTexts(tokenized)
     first = data.draw(st.integers(0, num_tokens - 1))
     last = data.draw(st.integers(first, num_tokens - 1))
     pieces = [piece for word in words for piece in tokenizer.tokenize(word)]
@@ -37,4 +36,4 @@ def test_texts_equal_the_plain_alignment(goldens, words, lower, data):
         "token_to_orig_map": dict(enumerate(tokenized.word_of_token)),
     }
     expected = reference._text(feature, first, last, words, lower)
-    assert texts.find(first, last)[0] == expected
+    assert final_text(tokenized, first, last)[0] == expected

@@ -134,17 +134,6 @@ def test_other_text_vocabulary_or_shards_make_another_plan(tmp_path, vocab):
     assert len(set(marks)) == 5
 
 
-def test_a_later_option_is_no_fact_where_it_is_not_used(tmp_path, vocab):
-    # The same command goes on with the shards of an earlier version.
-    path = write_corpus(tmp_path / "a.txt", 10)
-    given = {"next_sentence_prediction": False}
-    plain = make([path], tmp_path, recipe_of(vocab, **given)).facts
-    assert "join_documents" not in plain
-    given["join_documents"] = True
-    joined = make([path], tmp_path, recipe_of(vocab, **given)).facts
-    assert joined == plain | {"join_documents": True}
-
-
 def test_facts_say_what_the_output_is_made_from(tmp_path, vocab):
     path = write_corpus(tmp_path / "a.txt", 9)
     facts = make([path], tmp_path, recipe_of(vocab)).facts
