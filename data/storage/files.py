@@ -330,19 +330,22 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
     ]
     pairs = zip(temporary, paths, strict=True)
     staged = {source: path for source, path in pairs if source != path}
+    renamed: list[str] = []
     try:
         for source in staged:
             _storage(source).makedirs(os.path.dirname(source) or ".")
         yield temporary
         for source, path in staged.items():
             rename(source, path)
+            renamed.append(path)
     except (OSError, *op_errors()) as error:
         if isinstance(error, FileNotFoundError):
             raise
         raise OSError(
             f"cannot write {', '.join(paths[:3])}"
-            f"{' and others' if len(paths) > 3 else ''}: {error}. No file was "
-            "changed there; check the folder's permissions and free space."
+            f"{' and others' if len(paths) > 3 else ''}: {error}. Changed "
+            f"there: {', '.join(renamed) or 'no file'}; check the folder's "
+            "permissions and free space."
         ) from error
     finally:
         for source in staged:

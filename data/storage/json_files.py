@@ -16,7 +16,7 @@ def read_json(
     Raises ValueError, with the `remedy`, if the file is not a JSON object or
     lacks one of `names`.
     """
-    return _object(_read(path, remedy), path, names, remedy)
+    return require_names(_read(path, remedy), path, names, remedy)
 
 
 def find_json(
@@ -33,7 +33,7 @@ def read_json_list(
     values = _read(path, remedy)
     if not isinstance(values, list):
         raise ValueError(f"{path} is damaged: no JSON list; {remedy}.")
-    return [_object(value, path, names, remedy) for value in values]
+    return [require_names(value, path, names, remedy) for value in values]
 
 
 @contextlib.contextmanager
@@ -51,10 +51,10 @@ def _read(path: str, remedy: str) -> Any:
             raise ValueError(f"{path} is damaged: {error}; {remedy}.") from None
 
 
-def _object(
+def require_names(
     values: Any, path: str, names: Sequence[str], remedy: str
 ) -> dict[str, Any]:
-    """Refuses what is not a JSON object with `names`."""
+    """Returns a JSON object; refuses what is none, or lacks one of `names`."""
     if not isinstance(values, dict):
         raise ValueError(f"{path} is damaged: no JSON object; {remedy}.")
     if missing := ", ".join(name for name in names if name not in values):

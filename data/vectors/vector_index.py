@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from data.storage import files, manifests
-from data.storage.json_files import find_json, read_json, write_json
+from data.storage.json_files import read_json, require_names, write_json
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import read_texts
 from data.vectors.vector_files import open_array
@@ -129,8 +129,18 @@ def _sample_of(vectors: np.ndarray) -> str:
 def files_of(path: str) -> list[str]:
     """Returns the files that an index needs beside its vectors."""
     manifest = manifests.path_of([path])
-    facts = find_json(manifest, ("texts",), _AGAIN)
-    return [manifest, _place_of_texts(path, facts)] if facts else []
+    if not files.exists(manifest):
+        return []
+    return [manifest, _place_of_texts(path, _read_facts(manifest))]
+
+
+def _read_facts(manifest: str) -> dict[str, Any]:
+    names = ("made_from", "texts", "count", "is_unit")
+    facts, of_texts = read_json(manifest, names, _AGAIN), f"{manifest}: texts"
+    require_names(
+        facts["texts"], of_texts, ("file", "column", "sha256"), _AGAIN
+    )
+    return facts
 
 
 def _place_of_texts(path: str, facts: Mapping[str, Any]) -> str:
@@ -154,7 +164,7 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"{manifest}: no such file, so it is unknown what {path} was made "
             f"from; {_AGAIN}."
         )
-    facts = read_json(manifest, ("made_from", "texts"), _AGAIN)
+    facts = _read_facts(manifest)
     if changed := manifests.changes(facts["made_from"], model):
         raise ValueError(
             f"--index_file={path} was made with another model or flag: "

@@ -197,16 +197,15 @@ def chosen_trial(output_dir: str) -> str:
 
 def given_weights(folder: str) -> str | None:
     """Returns the weights in a folder that no run wrote there, or None."""
-    if tf1.latest_name(folder) is not None:
+    if tf1.has_run(folder):
         return None
     if huggingface.is_folder(folder):
         return folder
     for path in files.find_in(folder, "*.index"):
         name = os.path.basename(path)
-        # A run that is killed at its first checkpoint leaves model.ckpt-0.
         prefix = tf1.without_ending(name)
-        is_run = name.startswith((REORDERED, "model.ckpt-"))
-        if not is_run and files.find_in(folder, f"{prefix}.data-*"):
+        has_data = files.find_in(folder, f"{prefix}.data-*")
+        if has_data and not name.startswith(REORDERED):
             return os.path.join(folder, prefix)
     return None
 

@@ -69,6 +69,17 @@ def latest_name(folder: str) -> str | None:
     return os.path.basename(match[1]) if match else ""
 
 
+def has_run(folder: str) -> bool:
+    """Returns whether a folder holds checkpoints of a run.
+
+    A run that is killed before it writes the `checkpoint` file resumes from
+    them, too.
+    """
+    return files.exists(os.path.join(folder, "checkpoint")) or bool(
+        files.find_in(folder, "model.ckpt-*.index")
+    )
+
+
 def write_state(folder: str, names: Sequence[str]) -> None:
     """Writes the `checkpoint` file: the kept checkpoints, the latest last."""
     lines = [f'model_checkpoint_path: "{names[-1]}"']

@@ -16,7 +16,12 @@ from studies.engine import picture, plan, report
 from studies.engine.declaring import Study
 from studies.engine.plan import Job
 from studies.engine.scales import LENGTH, SCALES, SIZES
-from studies.engine.study_options import NO_CASING, StudyData, StudyOptions
+from studies.engine.study_options import (
+    FILE,
+    NO_CASING,
+    StudyData,
+    StudyOptions,
+)
 from training.many_runs.recorded_run import RecordedRun
 
 _STUDY, _RUN = "study.json", "run.json"
@@ -91,9 +96,12 @@ def _require_same_data(jobs: Iterable[Job], data: StudyData) -> None:
     """Refuses other data than those of finished runs, before any run."""
     for job in filter(_is_done, jobs):
         path = os.path.join(job.folder, _RUN)
-        facts = read_json(path)["made_from"] | data.checksums(job.run)
+        made_from = read_json(path)["made_from"]
+        kept = {n: x for n, x in made_from.items() if not n.startswith(FILE)}
         manifests.require_same(
-            path, facts, "give the same files, or another --output_dir"
+            path,
+            kept | data.checksums(job.run),
+            "give the same files, or another --output_dir",
         )
 
 

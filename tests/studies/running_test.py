@@ -203,6 +203,24 @@ def test_rows_of_other_data_are_refused_before_any_run(tmp_path):
     assert runs.made == []
 
 
+def test_rows_of_a_set_by_name_are_refused_beside_those_of_files(tmp_path):
+    glue, out = tmp_path / "glue/STS-B", tmp_path / "out"
+    glue.mkdir(parents=True)
+    for name in "train", "dev":
+        (glue / f"{name}.tsv").write_text("One.\n")
+    study, runs = made_up_study(("tags", "similarity")), MadeUpRuns()
+
+    def run(row, **given):
+        asked = options(out, rows=(row,))
+        running.run(study, asked, data(**given), runs)
+
+    run("base", glue_dir=str(glue.parent))
+    made = len(runs.made)
+    with pytest.raises(ValueError, match="train.tsv .*--output_dir"):
+        run("worse", tfds=("similarity",))
+    assert len(runs.made) == made
+
+
 def test_other_weights_at_the_same_path_are_refused(goldens, tmp_path):
     model, out = write_original(goldens, tmp_path / "model"), tmp_path / "out"
     for name in "train", "dev":

@@ -61,8 +61,8 @@ def values_of(job):
     if job.run == PRETRAINING:
         return {}
     rng = np.random.default_rng([NAMES.index(job.row.name), job.seed])
-    names = ("token_accuracy", "masked_lm_perplexity", "other")
-    return dict(zip(names, rng.uniform(0.5, 1.0, 3).tolist(), strict=True))
+    names = ("token_accuracy", "masked_lm_perplexity", "other", "spearman")
+    return dict(zip(names, rng.uniform(0.5, 1.0, 4).tolist(), strict=True))
 
 
 def data(**values):

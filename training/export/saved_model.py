@@ -163,7 +163,7 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
     described, source = description.find(folder), given.get("init_checkpoint")
     if not described or given.get("do_train"):
         return False
-    if source and tf1.latest_name(folder) is None:
+    if source and not tf1.has_run(folder):
         named = model_folder.find(source).weights
         if described.weights != description.place_of_weights(named, folder):
             return False

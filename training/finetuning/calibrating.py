@@ -30,7 +30,7 @@ _REMEDY = "fit it again with --do_eval --calibrate, or remove it"
 
 def check(options: ClassifierOptions, described: Description | None) -> None:
     """Refuses to replace a model's calibration by one of other texts."""
-    is_trained = tf1.latest_name(options.output_dir) is not None
+    is_trained = tf1.has_run(options.output_dir)
     if options.do_train or not (options.calibrate and described and is_trained):
         return
     made_with = described.options()

@@ -121,7 +121,7 @@ def _tasks(
     data_set = options.task_options.get("tfds")
     refuse(
         (
-            len({*names}) < len(names) or not names,
+            len({*names}) < len(names),
             f"{flag}: expected each task once.",
         ),
         (

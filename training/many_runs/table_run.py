@@ -156,7 +156,7 @@ def _left_by_stopped_call(output_dir: str, data_dir: str) -> dict[str, str]:
     """
     described = model_folder.read_description(output_dir)
     is_stopped = described and not described["weights"]
-    if not is_stopped or tf1.latest_name(output_dir) is not None:
+    if not is_stopped or tf1.has_run(output_dir):
         return {}
     paths = {name: _path(data_dir, name) for name in ("train", "dev", "test")}
     return {name: path for name, path in paths.items() if files.exists(path)}

@@ -127,7 +127,7 @@ def _open(
     options: ClassifierOptions, trials: TrialOptions
 ) -> tuple[list[ClassifierOptions], classifier.Opened]:
     """The planned trials; the first that has not begun, with all sets."""
-    if tf1.latest_name(options.output_dir) is not None:
+    if tf1.has_run(options.output_dir):
         raise ValueError(
             f"--output_dir={options.output_dir} holds a run that is no trial; "
             "give another one, or leave --num_trials and --trial_... out."
@@ -224,7 +224,7 @@ def _finish(
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
     folder = chosen_trial(options.output_dir)
-    has_run = tf1.latest_name(options.output_dir) is not None
+    has_run = tf1.has_run(options.output_dir)
     is_chosen = folder != options.output_dir
     if options.do_train if is_chosen else not has_run and _begun(options):
         raise ValueError(

@@ -53,7 +53,7 @@ def open_run(options: EncodingOptions) -> None:
 def make_model(options: EncodingOptions) -> SentenceVectors:
     """Loads the model."""
     path, folder = options.init_checkpoint, options.output_dir
-    if path and folder and tf1.latest_name(folder) is not None:
+    if path and folder and tf1.has_run(folder):
         logging.info(NOT_USED, folder)
         path = None
     size = "encode_batch_size", options.encode_batch_size

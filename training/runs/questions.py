@@ -146,7 +146,7 @@ def _with_threshold(
     if not answers.version_2_with_negative or given is not None:
         return options
     found_here = read_threshold(folder) and described  # else of another model
-    is_elsewhere = not options.do_train and tf1.latest_name(folder) is None
+    is_elsewhere = not options.do_train and not tf1.has_run(folder)
     if options.find_null_threshold or found_here or not is_elsewhere:
         return options
     known = (source.folder and source.folder.description) or {}

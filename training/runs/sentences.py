@@ -161,7 +161,7 @@ def _form_of(found: Files) -> VectorForm:
     """
     options, folder = found.options, found.options.find("output_dir")
     before, source = VectorForm.find(folder), found.source.folder
-    trained = before if tf1.latest_name(folder) else None
+    trained = before if tf1.has_run(folder) else None
     beside = source and VectorForm.find(source.path)
     if options.do_train or not found.described:
         before = None  # of a stopped run, or about another model

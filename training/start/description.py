@@ -206,7 +206,7 @@ def require_kind(
     """Refuses a folder with a trained model of none of `kinds`; () = any."""
     if not found or not kinds or found.kind in kinds:
         return
-    if tf1.latest_name(output_dir):
+    if tf1.has_run(output_dir):
         raise ValueError(
             f"{output_dir} holds a model of the kind {found.kind}, but this "
             f"command is about one of the kind {' or '.join(kinds)}; use the "
@@ -263,7 +263,7 @@ def keep(
     place = place_of_weights(weights, output_dir)
     if place == model_folder.REORDERED:
         return False
-    is_untrained = tf1.latest_name(output_dir) is None
+    is_untrained = not tf1.has_run(output_dir)
     if is_untrained and is_elsewhere(place) and names_model(options):
         return False
     warn_if_unfinished(output_dir, vars(found))
@@ -343,7 +343,7 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     The path is relative to output_dir, so that the folder can be moved; of a
     checkpoint outside of it, absolute.
     """
-    if "://" in prefix or "://" in output_dir:
+    if "://" in prefix:
         if prefix.rstrip("/") == output_dir.rstrip("/"):
             return "."
         return prefix.removeprefix(os.path.join(output_dir, ""))

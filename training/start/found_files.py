@@ -123,7 +123,7 @@ def _place_of(options: Settings) -> tuple[str | None, str, bool]:
 def _run_in(output_dir: str | None) -> tuple[str, bool]:
     """The folder of a run or of the chosen trial; whether it is trained."""
     run = model_folder.chosen_trial(output_dir) if output_dir else ""
-    return run, bool(run) and tf1.latest_name(run) is not None
+    return run, bool(run) and tf1.has_run(run)
 
 
 def _settings_beside(

@@ -88,7 +88,8 @@ def _write_manifests(
         number = len(range(index, counts["examples"], len(output_files)))
         numbers = {"examples": number, "bytes": files.size(path)}
         shard = {"file": os.path.basename(path), "counts": numbers}
-        shards.setdefault(manifests.path_of([path]), []).append(shard)
+        if not files.is_stream(path):  # nothing stands beside a pipe
+            shards.setdefault(manifests.path_of([path]), []).append(shard)
     for path, found in shards.items():
         manifest = {
             "counts": counts,

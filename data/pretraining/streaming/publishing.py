@@ -31,11 +31,10 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
     reports = {}
     manifest = manifests.read(plan.manifest_path, plan.facts)
     # A damaged manifest will be overwritten.
-    published = manifest.get("shards") or [None] * len(plan.tasks)
-    for task, output, other in zip(
-        plan.tasks, plan.output_files, published, strict=True
-    ):
+    published = {x["file"]: x for x in manifest.get("shards", ())}
+    for task, output in zip(plan.tasks, plan.output_files, strict=True):
         report = load_report(task.path)
+        other = published.get(os.path.basename(output))
         # Without the first file, the shard has its final name: the run ended
         # or was stopped while it renamed the shards.
         if _is_whole(task.path, report) or _is_whole(output, report or other):

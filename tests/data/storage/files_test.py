@@ -191,6 +191,16 @@ def test_a_full_disk_says_where(tmp_path, error):
     assert os.listdir(tmp_path) == []
 
 
+def test_an_error_between_two_files_says_which_one_changed(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    with pytest.raises(OSError, match=f"Changed there: {first};"):
+        with files.whole_files([str(first), str(second)]) as temporary:
+            for path in temporary:
+                write(path, "x")
+            second.mkdir()
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_the_target_of_a_link_is_written(tmp_path, is_there):
     for name in ("here", "disk"):

@@ -133,9 +133,15 @@ def test_vectors_that_nothing_describes_are_refused(index):
         open_index(f"{index}-other.npy", MODEL)
 
 
-def test_damaged_facts_are_refused(index):
+@pytest.mark.parametrize("lost", ["made_from", "count", "is_unit", "sha256"])
+def test_damaged_facts_are_refused(index, lost):
     path = vector_index.manifests.path_of([index])
+    with open(path) as file:
+        facts = json.load(file)
+    (facts if lost in facts else facts["texts"]).pop(lost)
     with open(path, "w") as file:
-        json.dump({"texts": {}}, file)
-    with pytest.raises(ValueError, match="made_from.*--do_encode"):
+        json.dump(facts, file)
+    with pytest.raises(ValueError, match=f"no {lost}.*--do_encode"):
         open_index(index, MODEL)
+    with pytest.raises(ValueError, match=f"no {lost}.*--do_encode"):
+        vector_index.files_of(index)

@@ -178,6 +178,17 @@ def test_a_manifest_of_earlier_records_is_replaced(write, tmp_path, vocab_file):
     assert manifest["counts"]["wordpieces"] == 4  # old, mill, mill, ##s
 
 
+def test_records_through_a_pipe_have_no_manifest(write, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    # Opened for both, a pipe waits for nobody.
+    with open(os.open(tmp_path / "pipe", os.O_RDWR), "rb", buffering=0) as pipe:
+        write("old mills\n", "pipe")
+        through = pipe.read(1 << 16)
+    write("old mills\n")
+    assert through == (tmp_path / "out").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == sorted([*WRITTEN, "pipe"])
+
+
 def test_undecodable_text_leaves_the_earlier_output(write, tmp_path):
     write("old mill\n")
     before = (tmp_path / "out").read_bytes()

@@ -171,6 +171,17 @@ def test_a_manifest_of_something_else_is_written_over(
     assert contents(folder) == expected
 
 
+def test_a_shard_that_the_manifest_has_lost_is_written_again(
+    folder, plan, reports
+):
+    publishing.publish(plan, reports)
+    path = folder / "out.manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["shards"][1]
+    path.write_text(json.dumps(manifest))
+    assert list(publishing.finished_shards(plan)) == [0, 2]
+
+
 def test_publishing_twice_touches_nothing(folder, plan, reports):
     publishing.publish(plan, reports)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
