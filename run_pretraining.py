@@ -149,11 +149,16 @@ def _facts(output_dir: str) -> dict[str, Any]:
     names = ("do_lower_case", "never_split", "max_seq_length")
     flag_of = {"top_k": "predict_top_k"} | {name: name for name in names}
     values = {name: flags.value(flag) for name, flag in flag_of.items()}
-    run = _run_folder(output_dir) or output_dir
+    run = _run_folder(output_dir)
     known = source.tokenizer_flags | Source(run).tokenizer_flags
-    before = description.find(output_dir)
-    begins = flags.value("do_train") and _run_folder(output_dir) != output_dir
-    if before and not begins:
+    before, folder = description.find(output_dir), source.folder
+    if before and run != output_dir:
+        place = description.place_of_weights
+        named = folder and place(folder.weights, output_dir)
+        is_other = named and named != before.weights
+        if is_other or flags.value("do_train"):
+            before = None
+    if before:
         known |= {name: getattr(before, name) for name in values}
     for name, value in known.items():
         if flags.given(flag_of[name]) is None:
@@ -161,7 +166,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     values["init_checkpoint"] = init_checkpoint
     return values | found_files.find(
         {flag: flags.value(flag) for flag in found_files.FILES},
-        output_dir=run,
+        output_dir=run or output_dir,
         source=source,
     )
 

@@ -85,14 +85,14 @@ def _training_records(case):
     """
     name, path = case["data"], f"{case['folder']}/train.tf_record"
     if name == "squad":
-        report = squad_records.make_records(
-            SquadData(f"{case['input']}/{inputs.SQUAD.format('train')}").read(),
-            path,
-            vocab_file=case["vocab"],
-            do_lower_case=True,
-            example_options=ExampleOptions(is_training=True),
-            window_options=windows.WindowOptions(max_seq_length=case["length"]),
+        train_file = f"{case['input']}/{inputs.SQUAD.format('train')}"
+        questions = windows.Questions(
+            SquadData(train_file).read(),
+            FullTokenizer(case["vocab"]),
+            windows.WindowOptions(max_seq_length=case["length"]),
+            ExampleOptions(is_training=True),
         )
+        report = squad_records.make_records(questions, path)
     else:
         task = get_task(name, f"{case['input']}/{inputs.GLUE[name]}")
         options = FeatureOptions.of_task(task, case["length"])

@@ -69,18 +69,15 @@ def squad_windows(case):
         return number
 
     def ours():
-        records._tokenizer.cache_clear()  # as in a new process
         with tempfile.TemporaryDirectory() as folder:
-            return records.make_records(
+            questions = Questions(
                 SquadData(path).read(),
-                f"{folder}/train.tf_record",
-                records.Recipe(
-                    case["vocab"],
-                    do_lower_case=True,
-                    example_options=ExampleOptions(is_training=True),
-                    window_options=WindowOptions(),
-                ),
-            ).num_windows
+                FullTokenizer(case["vocab"]),
+                WindowOptions(),
+                ExampleOptions(is_training=True),
+            )
+            path_of_records = f"{folder}/train.tf_record"
+            return records.make_records(questions, path_of_records).num_windows
 
     return _seconds_each(ours=ours, plain=plain)
 
@@ -107,7 +104,8 @@ def squad_answers(case):
         return len(questions)
 
     def ours():
-        asked = Questions(SquadData(path).read(), tokenizer, WindowOptions())
+        data, reading = SquadData(path).read(), ExampleOptions(False)
+        asked = Questions(data, tokenizer, WindowOptions(), reading)
         predictions = predict(
             asked.converted,
             *scores,

@@ -46,14 +46,12 @@ class SquadData:
 class SquadArticles:
     """The articles of a `SquadData`, whose `name` is used in messages.
 
-    `sha256` is the checksum of the file, or of a data set's articles, and
-    `num_bytes` the size of the same bytes.
+    `sha256` is the checksum of the file, or of a data set's articles.
     """
 
     name: str
     articles: list[Article]
     sha256: str
-    num_bytes: int
 
 
 def _read_file(path: str) -> SquadArticles:
@@ -80,7 +78,6 @@ def _read_file(path: str) -> SquadArticles:
             for number, article in enumerate(articles, start=1)
         ],
         hashlib.sha256(data).hexdigest(),
-        len(data),
     )
 
 
@@ -90,8 +87,7 @@ def _read_tfds(data: SquadData) -> SquadArticles:
     from data import tfds
 
     rows = tfds.read_examples(data.tfds, data.split, data.tfds_data_dir)
-    articles = []
-    checksum, num_bytes = hashlib.sha256(), 0
+    articles, checksum = [], hashlib.sha256()
     number = 1
     for (title, context), group in itertools.groupby(
         rows, lambda row: (row.get("title"), row.get("context"))
@@ -101,11 +97,9 @@ def _read_tfds(data: SquadData) -> SquadArticles:
         content = {"title": title, "paragraphs": [paragraph]}
         where = f"{data.name}, from question {number}"
         articles.append(Article(where, content))
-        encoded = json.dumps(content).encode()
-        checksum.update(encoded)
-        num_bytes += len(encoded)
+        checksum.update(json.dumps(content).encode())
         number += len(questions)
-    return SquadArticles(data.name, articles, checksum.hexdigest(), num_bytes)
+    return SquadArticles(data.name, articles, checksum.hexdigest())
 
 
 def _question(row: dict[str, Any]) -> dict[str, Any]:

@@ -112,22 +112,6 @@ class SquadReport(RowsReport):
             *(f"{number:,} {what}" for what, number in more.items() if number),
         ]
 
-    def add(self, other: "SquadReport") -> None:
-        """Adds the counts of an article."""
-        for name, count in vars(other).items():
-            if name != "reused":
-                setattr(self, name, getattr(self, name) + count)
-
-
-def note_id(qas_id: str, seen: set[str], name: str) -> None:
-    """Adds a question's id; refuses one that another question has."""
-    if qas_id in seen:
-        raise ValueError(
-            f"{name}: two questions have the id {qas_id!r}; make the ids "
-            "unique."
-        )
-    seen.add(qas_id)
-
 
 def read_examples(
     data: SquadArticles,
@@ -149,12 +133,17 @@ def read_examples(
     report = SquadReport() if report is None else report
     seen: set[str] = set()
     for article in data.articles:
-        for example in article_examples(article, options, report):
-            note_id(example.qas_id, seen, data.name)
+        for example in _article_examples(article, options, report):
+            if example.qas_id in seen:
+                raise ValueError(
+                    f"{data.name}: two questions have the id "
+                    f"{example.qas_id!r}; make the ids unique."
+                )
+            seen.add(example.qas_id)
             yield example
 
 
-def article_examples(
+def _article_examples(
     article: Article, options: ExampleOptions, report: SquadReport
 ) -> Iterator[SquadExample]:
     """Yields the questions of one article; see `read_examples`."""

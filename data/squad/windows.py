@@ -8,10 +8,10 @@ Axes: N windows, S sequence.
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from data.progress import tracked
 from data.records.feature_spec import FeatureSpec, input_features
 from data.squad.articles import SquadArticles
 from data.squad.examples import (
@@ -64,20 +64,6 @@ class TokenizedParagraph:
         return np.repeat(np.arange(len(sizes)), sizes).tolist()
 
 
-class Row(NamedTuple):
-    """A window without its paragraph, small enough to be kept and sent.
-
-    Attributes:
-      tokens: int32, without padding.
-      doc_offset: index of the text's first token.
-      labels: the values of `LABELS`.
-    """
-
-    tokens: np.ndarray
-    doc_offset: int
-    labels: tuple[int, int, int]
-
-
 @dataclasses.dataclass(slots=True)
 class Window:
     """One row.
@@ -117,13 +103,13 @@ class Window:
             self.doc_start : self.doc_start + self.doc_length
         ]
 
-    def row(self) -> Row:
-        """Joins the question and the text."""
+    @property
+    def tokens(self) -> np.ndarray:
+        """The ids of the row, without padding: int32."""
         vocab = self.paragraph.tokenizer.vocab
         cls, sep = [vocab["[CLS]"]], [vocab["[SEP]"]]
         parts = (cls, self.query_ids, sep, self.doc_ids, sep)
-        tokens = np.concatenate(parts, dtype=np.int32)
-        return Row(tokens, self.doc_offset, self.labels)
+        return np.concatenate(parts, dtype=np.int32)
 
 
 Question = tuple[SquadExample, list[Window]]
@@ -167,17 +153,16 @@ def convert_examples(
 
 
 class Questions:
-    """Questions to answer: their records and their answers use the same ones.
+    """Questions and their windows, of which records and answers are made.
 
-    Attributes:
+    Args:
       data: the articles.
       tokenizer: makes the windows.
       options: lengths of the windows.
-      examples: the questions, in the order of the file.
-      report: counts of the questions and, after `converted`, of the windows.
+      reading: what is read of the questions.
 
-    Raises:
-      ValueError: see `read_examples`.
+    Attributes:
+      report: counts of what was read and converted.
     """
 
     def __init__(
@@ -185,21 +170,32 @@ class Questions:
         data: SquadArticles,
         tokenizer: FullTokenizer,
         options: WindowOptions,
+        reading: ExampleOptions,
     ):
         self.data = data
         self.tokenizer = tokenizer
         self.options = options
+        self.reading = reading
         self.report = SquadReport()
-        self.examples = list(
-            read_examples(data, ExampleOptions(is_training=False), self.report)
-        )
+
+    @functools.cached_property
+    def examples(self) -> list[SquadExample]:
+        """The questions in the order of the file; see `read_examples`."""
+        return list(read_examples(self.data, self.reading, self.report))
 
     @functools.cached_property
     def converted(self) -> list[Question]:
         """Each question with its windows."""
+        examples = tracked(
+            self.examples, f"reading {self.data.name}", "questions"
+        )
         return list(
             convert_examples(
-                self.examples, self.tokenizer, self.options, False, self.report
+                examples,
+                self.tokenizer,
+                self.options,
+                self.reading.is_training,
+                self.report,
             )
         )
 
@@ -271,15 +267,17 @@ def feature_specs(
     )
 
 
-def columns(rows: Sequence[Row], max_seq_length: int) -> dict[str, np.ndarray]:
+def columns(
+    windows: Sequence[Window], max_seq_length: int
+) -> dict[str, np.ndarray]:
     """Returns the features of `feature_specs`, without `unique_ids`."""
-    lengths = np.array([len(row.tokens) for row in rows])
-    offsets = np.array([row.doc_offset for row in rows])
+    tokens = [window.tokens for window in windows]
+    offsets = np.array([window.doc_offset for window in windows])
     place = np.arange(max_seq_length)
-    mask = place < lengths[:, None]
+    mask = place < np.array(list(map(len, tokens)))[:, None]
     input_ids = np.zeros(mask.shape, np.int32)
-    input_ids[mask] = np.concatenate([row.tokens for row in rows])
-    labels = np.array([row.labels for row in rows], np.int32)
+    input_ids[mask] = np.concatenate(tokens)
+    labels = np.array([window.labels for window in windows], np.int32)
     return {
         "input_ids": input_ids,
         "input_mask": mask.view(np.uint8),

@@ -19,6 +19,7 @@ from data.squad import records as squad_records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.squad.window_options import WindowOptions
+from data.squad.windows import Questions
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from tests.support import rounding
@@ -114,7 +115,7 @@ def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):
     assert "2 of 2 shards are finished already." in caplog.messages
 
 
-def test_questions_have_them(goldens, tmp_path, tokenizer):
+def test_questions_have_them(tmp_path, tokenizer):
     context = f"The man {MARK} went."
     paragraph = {
         "context": context,
@@ -129,17 +130,13 @@ def test_questions_have_them(goldens, tmp_path, tokenizer):
     data = {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
     path = tmp_path / "dev.json"
     path.write_text(json.dumps(data))
-    squad_records.make_records(
+    questions = Questions(
         SquadData(str(path)).read(),
-        str(tmp_path / "eval.tf_record"),
-        squad_records.Recipe(
-            vocab_file=str(goldens / "vocab.txt"),
-            do_lower_case=True,
-            example_options=ExampleOptions(is_training=True),
-            window_options=WindowOptions(max_seq_length=32, max_query_length=8),
-            never_split=(MARK,),
-        ),
+        tokenizer,
+        WindowOptions(max_seq_length=32, max_query_length=8),
+        ExampleOptions(is_training=True),
     )
+    squad_records.make_records(questions, str(tmp_path / "eval.tf_record"))
     (row,) = ids_in(tmp_path / "eval.tf_record")
     question = tokenizer.encode(f"who {MARK}?")
     text = tokenizer.encode(context)

@@ -1,6 +1,7 @@
 """--do_export of the programs, after a run and alone."""
 
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -94,3 +95,21 @@ def test_a_pretrained_model_is_exported_alone(goldens, pytestconfig, tmp_path):
     assert (tmp_path / "export/1/saved_model.pb").exists()
     card = (tmp_path / "export/1/README.md").read_text("utf-8")
     assert "it gives each `[MASK]` the 2 likeliest wordpieces" in card
+    # Another model has its own settings, not those of the first.
+    shutil.copytree(goldens / "model/trained", tmp_path / "cased")
+    settings = json.dumps({"do_lower_case": False})
+    (tmp_path / "cased/tokenizer_config.json").write_text(settings)
+    done = run(
+        pytestconfig.rootpath,
+        goldens,
+        "run_pretraining.py",
+        tmp_path,
+        "--do_export",
+        f"--export_dir={tmp_path}/export",
+        f"--init_checkpoint={tmp_path}/cased",
+        "--max_seq_length=24",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    made = (tmp_path / "export/2/assets/task.json").read_text()
+    said = {n: json.loads(made)[n] for n in ("do_lower_case", "top_k")}
+    assert said == {"do_lower_case": False, "top_k": 5}

@@ -38,9 +38,6 @@ class SquadOptions(TaskRunOptions):
     write_html: bool = switch(
         "[new] Write predictions.html: the answers marked in the texts."
     )
-    num_processes: int = setting(
-        1, "[new] Processes that convert a large file to records."
-    )
     verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",

@@ -17,6 +17,7 @@ from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.squad import answers
 from data.squad.articles import Article, SquadArticles
+from data.squad.examples import ExampleOptions
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import Questions
 from data.storage.json_files import read_json
@@ -137,14 +138,16 @@ class _Reader(LiteAnswers):
         options = settings.make(AnswerOptions, self._said)
         asked = {"id": "", "question": question}
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
-        articles = SquadArticles("", [Article("", content)], "", 0)
-        asked = Questions(articles, self._tokenizer, lengths).converted
-        rows = [window.row() for window in asked[0][1]]
-        shape = len(rows), lengths.max_seq_length, 2
+        articles = SquadArticles("", [Article("", content)], "")
+        reading = ExampleOptions(is_training=False)
+        asked = Questions(articles, self._tokenizer, lengths, reading).converted
+        windows = asked[0][1]
+        shape = len(windows), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)
-        for scores, row in zip(logits, rows, strict=True):
-            segments = np.arange(len(row.tokens)) >= row.doc_offset
-            scores[: len(segments)] = self._model.scores(row.tokens, segments)
+        for scores, window in zip(logits, windows, strict=True):
+            tokens = window.tokens
+            segments = np.arange(len(tokens)) >= window.doc_offset
+            scores[: len(tokens)] = self._model.scores(tokens, segments)
         (found,) = answers.predict(
             asked,
             logits[:, :, 0],

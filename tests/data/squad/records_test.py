@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 
 from data.records import tfrecord
-from data.squad import records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
-from data.squad.records import Recipe, make_records
+from data.squad.records import make_records
 from data.squad.window_options import WindowOptions
+from data.squad.windows import Questions
+from data.text.tokenization import FullTokenizer
 from tests.data.squad.support import article, paragraph, question, write
 
 GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
@@ -27,13 +28,14 @@ def make(goldens, path):
     """Makes records in a folder of the test."""
 
     def run(data, is_training=True, version_2=False, **options):
-        recipe = Recipe(
-            options.pop("vocab_file", str(goldens / "vocab.txt")),
-            options.pop("do_lower_case", True),
-            ExampleOptions(is_training, version_2),
-            options.pop("window_options", GOLDEN),
+        tokenizer = FullTokenizer(
+            options.get("vocab_file", str(goldens / "vocab.txt")),
+            options.get("do_lower_case", True),
         )
-        return make_records(data, str(path), recipe, **options)
+        windows = options.get("window_options", GOLDEN)
+        reading = ExampleOptions(is_training, version_2)
+        questions = Questions(data, tokenizer, windows, reading)
+        return make_records(questions, str(path))
 
     return run
 
@@ -98,19 +100,6 @@ def many(tmp_path):
             for i in range(10, 50)
         ),
     )
-
-
-@pytest.mark.parametrize("is_training", [True, False])
-def test_bytes_do_not_depend_on_processes(
-    make, many, path, monkeypatch, is_training
-):
-    one = make(many, is_training)
-    expected = path.read_bytes()
-    os.remove(path)
-    monkeypatch.setattr(records, "_SMALL_BYTES", 0)
-    monkeypatch.setattr(records, "_ARTICLES_AT_ONCE", 6)
-    assert make(many, is_training, num_processes=2) == one
-    assert path.read_bytes() == expected
 
 
 def test_what_became_of_the_questions_is_reported(make, many, path):

@@ -75,7 +75,7 @@ def test_windows_to_predict_equal_the_original_s(goldens, tokenizer, version):
     for example_index, (_, windows) in enumerate(converted):
         for doc_span_index, window in enumerate(windows):
             ids = row_of(window, tokenizer)
-            length = len(window.row().tokens)
+            length = len(window.tokens)
             num_before = window.doc_offset
             made.append(
                 {

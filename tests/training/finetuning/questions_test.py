@@ -10,7 +10,6 @@ import tensorflow as tf
 import modeling
 from data.records import input_pipeline
 from data.squad import windows
-from data.squad.windows import Questions
 from data.storage import files
 from tests.data.squad import support
 from tests.support import rounding
@@ -388,7 +387,7 @@ def test_files_of_an_earlier_prediction_do_not_stay(
         given = {"predict_file": data.name, **dict.fromkeys(flags, write_html)}
         options = make_options(goldens, out, **given)
         tokenizer = read_files(options).tokenizer
-        asked = Questions(data, tokenizer, options.windows)
+        asked = questions._questions(options, data, tokenizer)
         questions._make_scorer(options, asked).write(outputs, 0)
 
     def written():
