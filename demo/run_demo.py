@@ -10,7 +10,6 @@ them with your own text, sizes and numbers of steps.
 
 import collections
 import json
-import os
 import pathlib
 import re
 import shlex
@@ -51,7 +50,8 @@ class DemoOptions(Settings):
     )
     vocab_size: int | None = optional(
         "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
-        "5000, or what --minutes choose."
+        "5000, or what --minutes choose.",
+        least=1,
     )
     minutes: float = setting(
         0.0,
@@ -322,7 +322,6 @@ def _run(*arguments: str, stdout: int | None = None) -> None:
     print(f"\n$ python {shlex.join(arguments)}", flush=True)
     done = subprocess.run(
         [sys.executable, *arguments],
-        env={"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
         stdout=stdout,
         check=False,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from data.storage import files
 from training.loop import events
@@ -30,7 +31,7 @@ def read(patterns: Sequence[str]) -> Runs:
       FileNotFoundError: a pattern matches no folder with events.
     """
     found: dict = {}
-    for pattern in patterns:
+    for pattern in dict.fromkeys(patterns):
         folders = [pattern] if files.exists(pattern) else files.find(pattern)
         points = [x for folder in folders for x in _events(folder)]
         if not points:
@@ -46,7 +47,8 @@ def read(patterns: Sequence[str]) -> Runs:
 
 def _events(folder: str) -> Iterator[tuple[tuple[str, str], str, Curve]]:
     """Yields the curves of a folder and of those directly below it."""
-    name = _SEED.sub("", folder.rstrip("/")) or folder
+    above, name = os.path.split(folder.rstrip("/"))
+    name = os.path.join(above, _SEED.sub("", name)).rstrip("/") or folder
     below = sorted(filter(files.is_folder, files.find_in(folder, "*")))
     for path in (folder, *below):
         part = os.path.basename(path) if path != folder else ""
@@ -111,6 +113,12 @@ def _draw_curves(
         return
     # The steps that all seeds have.
     steps = sorted(set.intersection(*map(set, curves)))
+    most = max(map(len, curves))
+    if len(steps) < most:
+        logging.warning(
+            "%s: %d of %d steps are drawn, which all %d seeds have.",
+            *(name, len(steps), most, len(curves)),
+        )
     values = np.array([[curve[step] for step in steps] for curve in curves])
     label = f"{name}, {part}" if part else name
     style = "o--" if part else ".-"  # a run may have a point alone

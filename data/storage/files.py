@@ -252,7 +252,7 @@ def lines_of(file: Iterable[bytes], name: str) -> Iterator[str]:
     """
 
     def decode(number: int, line: bytes) -> str:
-        text = decode_line(line, lambda: f"{name}, line {number}")
+        text = decode_line(line, lambda: f"{name}, line {number}", number == 1)
         # Differs from the original: a byte-order mark is dropped, because it
         # would change the first word.
         return text.removeprefix("\ufeff") if number == 1 else text
@@ -260,10 +260,13 @@ def lines_of(file: Iterable[bytes], name: str) -> Iterator[str]:
     return map(decode, itertools.count(1), file)
 
 
-def decode_line(line: bytes, where: Callable[[], str]) -> str:
+def decode_line(
+    line: bytes, where: Callable[[], str], is_first: bool = True
+) -> str:
     r"""Decodes one line of UTF-8 and removes its newline and every `\r`.
 
-    `where` returns the place for the ValueError, such as `corpus.txt, line 17`.
+    `where` returns the place for the ValueError, such as `corpus.txt, line 17`;
+    `is_first` says that the file begins with the line.
     """
     # Differs from the original: bytes that are not UTF-8 are an error, because
     # ignoring them (errors="ignore") loses text without a message.
@@ -271,9 +274,9 @@ def decode_line(line: bytes, where: Callable[[], str]) -> str:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
-        if line.startswith(_GZIP):
+        if is_first and line.startswith(_GZIP):
             remedy = "the file is compressed: unpack it with `gunzip`"
-        elif line.startswith(_UTF16):
+        elif is_first and line.startswith(_UTF16):
             remedy = (
                 "the file is UTF-16: `iconv -f utf-16 -t utf-8` converts it"
             )

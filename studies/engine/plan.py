@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from data.storage import files
 from studies.engine.declaring import Row, Study
 from studies.engine.measures import (
     FINETUNING,
@@ -28,8 +29,8 @@ class Job(NamedTuple):
     """One run of a study: `pretraining`, or the `run` of a measure.
 
     `folder` is the run's, which remembers its result; `seconds` are expected.
-    `is_asked` False = its row is left out by --rows; if it is done, the report
-    shows it all the same.
+    `is_asked` False = the command leaves out its row, its data or its seed; if
+    it is done, the report shows it all the same.
     """
 
     row: Row
@@ -44,11 +45,12 @@ def jobs_of(
     study: Study, options: StudyOptions, data: StudyData
 ) -> Iterator[Job]:
     """Yields the runs of a study, each after those it builds on."""
-    measures = [MEASURES[name] for name in data.measures_of(study)]
+    given = {MEASURES[name].run for name in data.measures_of(study)}
+    measures = [MEASURES[name] for name in study.measures]
     rows = study.rows_at(options.scale)
     asked = [row for row in rows if row.name in (options.rows or (row.name,))]
     needed = [row.source for row in asked]
-    scale, first, given = SCALES[options.scale], options.seed, data.model_sizes
+    scale, first = SCALES[options.scale], options.seed
     for row in rows:
         folder = os.path.join(options.output_dir, row.name)
         if row.source == row.name and not data.init_checkpoint:
@@ -60,13 +62,16 @@ def jobs_of(
                 _pretraining_seconds(study, row, scale),
                 is_asked=row.name in needed,
             )
-        sizes = sizes_of(study, row, scale.vocab_size) | given
+        sizes = sizes_of(study, row, scale.vocab_size) | data.model_sizes
         for run in dict.fromkeys(m.run for m in measures if applies(m, row)):
             count = 1 if run == HELD_OUT else options.num_trials
-            for seed in range(first, first + count):
+            is_given = row in asked and run in given
+            there = len(files.find_in(folder, f"{run}-seed*"))
+            for seed in range(first, first + max(count, there)):
                 place = os.path.join(folder, f"{run}-seed{seed}")
                 seconds = _seconds(run, sizes)
-                yield Job(row, run, seed, place, seconds, row in asked)
+                is_asked = is_given and seed < first + count
+                yield Job(row, run, seed, place, seconds, is_asked)
 
 
 def training_flops(

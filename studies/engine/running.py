@@ -73,7 +73,7 @@ def _make(
         100 * before // max(1, total),
     )
     names = {"total": total, "initial": before, "unit": "expected seconds"}
-    found = report.Found(data.measures_of(study))
+    found = report.Found(study.measures)
     facts = _settings(study, options, data)
     steps = SCALES[options.scale].steps_of(study)
     with Progress(f"study {options.study}", **names) as progress:
@@ -94,7 +94,9 @@ def _make(
 
 def _require_same_data(jobs: Iterable[Job], data: StudyData) -> None:
     """Refuses other data than those of finished runs, before any run."""
-    for job in filter(_is_done, jobs):
+    for job in jobs:
+        if not (_is_done(job) and data.gives(job.run)):
+            continue
         path = os.path.join(job.folder, _RUN)
         made_from = read_json(path)["made_from"]
         kept = {n: x for n, x in made_from.items() if not n.startswith(FILE)}

@@ -147,6 +147,11 @@ class StudyData(Settings):
         names = ("num_hidden_layers", "hidden_size")
         return {name: getattr(config, name) for name in names}
 
+    def gives(self, run: str) -> bool:
+        """Whether the data of a measure's run are given."""
+        names = (name for name, m in MEASURES.items() if m.run == run)
+        return any(map(self.has, names))
+
     def has(self, measure: str) -> bool:
         """Whether the data of a measure are given."""
         flag = MEASURES[measure].needs

@@ -200,7 +200,7 @@ def test_the_small_scale_takes_an_hour_at_most(
     if study.takes_model:
         data = StudyData(conllu_dir="a", init_checkpoint="d")
     jobs = plan.jobs_of(study, options, data)
-    seconds = sum(job.seconds for job in jobs)
+    seconds = sum(job.seconds for job in jobs if job.is_asked)
     assert 240 < seconds < 3600
 
 

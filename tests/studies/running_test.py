@@ -134,6 +134,21 @@ def test_further_seeds_can_be_added(tmp_path):
     assert len({seed for _, name, seed, _ in table(tmp_path)}) == 3
 
 
+def test_a_command_for_less_keeps_what_is_done(tmp_path):
+    conllu, out = tmp_path / "conllu", tmp_path / "out"
+    conllu.mkdir()
+    for name in "train", "dev":
+        (conllu / f"{name}.conllu").write_text("One.\n")
+    run(out, given=data(conllu_dir=str(conllu)), num_trials=2)
+    before = table(out)
+    assert {name for _, name, *_ in before} >= {"tags"}
+    run(out, given=data(conllu_dir=str(conllu)), num_trials=1)
+    assert table(out) == before
+    run(out, rows=("base",), num_trials=1)
+    kept = [row for row in table(out) if row[1] != "casing"]
+    assert kept == before
+
+
 def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
     run(tmp_path)
     report = (tmp_path / "study.md").read_text()

@@ -70,6 +70,14 @@ def test_seeds_are_a_mean_with_a_band(runs, drawn):
     assert image.imread(f"{runs}/a.png").std() > 0
 
 
+def test_steps_that_a_seed_lacks_are_told(runs, drawn, caplog):
+    events.write_scalars(f"{runs}/rate1-seed2", {"loss": 1.0}, 30)
+    curves.draw(curves.read([f"{runs}/rate1-seed*"]), f"{runs}/a.png", ["loss"])
+    assert f"{runs}/rate1: 2 of 3 steps are drawn, which all 2 seeds" in (
+        caplog.text
+    )
+
+
 def test_the_last_value_of_a_step_counts(runs, drawn):
     events.write_scalars(f"{runs}/b", {"loss": 1.0}, 20)  # of a resumed run
     curves.draw(curves.read([f"{runs}/b"]), f"{runs}/a.png", ["loss"])

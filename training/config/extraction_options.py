@@ -51,6 +51,10 @@ class VectorOptions(Settings):
     def _check(self) -> None:
         refuse(
             (
+                not self.layers,
+                "--layers names no layer; give one, such as -1.",
+            ),
+            (
                 self.whole_words and self.pooling != "none",
                 "--whole_words gives a vector for each word, --pooling="
                 f"{self.pooling} one for each line; drop one.",

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,9 @@ class QuestionScorer:
     """Converts outputs to answers to the questions of a file and scores them.
 
     A threshold of None in `options` is the one saved in output_dir, or 0; with
-    `find_null_threshold` the best one for these questions is found and saved.
+    `find_null_threshold` the best one for these questions is found and saved,
+    unless `changed` names flags by which the model of output_dir answers
+    otherwise.
 
     Attributes:
       questions: those of the records that the model reads.
@@ -36,8 +38,13 @@ class QuestionScorer:
       step: step of the weights in metrics.json; None = not written.
     """
 
-    def __init__(self, questions: Questions, options: SquadOptions):
-        self.questions = questions
+    def __init__(
+        self,
+        questions: Questions,
+        options: SquadOptions,
+        changed: Sequence[str] = (),
+    ):
+        self.questions, self._changed = questions, changed
         self._options = options
         self._has_null = options.answers.version_2_with_negative
         self._output_dir = options.output_dir
@@ -159,12 +166,18 @@ class QuestionScorer:
             "file": self.questions.data.name,
         }
         path = os.path.join(self._output_dir, THRESHOLD_FILE)
-        write_json(path, saved)
+        if self._changed:
+            logging.warning(
+                "%s does not keep this threshold, because --%s differs from "
+                "the model's.",
+                *(path, " and --".join(self._changed)),
+            )
+        else:
+            write_json(path, saved)
         results = at_zero.results()
         logging.info(
-            "%s: the best null_score_diff_threshold is %.4f: F1 %.2f, with 0 "
-            "%.2f.",
-            *(path, threshold, found["best_f1"], results["f1"]),
+            "The best null_score_diff_threshold is %.4f: F1 %.2f, with 0 %.2f.",
+            *(threshold, found["best_f1"], results["f1"]),
         )
         return found | {
             f"{name}_at_threshold_0": results[name] for name in ("exact", "f1")

@@ -12,7 +12,7 @@ from absl import logging
 
 from data.settings import refuse
 from data.storage import files, locks
-from data.storage.json_files import write_json
+from data.storage.json_files import find_json, write_json
 from data.tables import aligned, tsv
 from data.tasks import Task, get_task
 from training.config.finetuning_options import (
@@ -262,8 +262,14 @@ def write_table(
     names: Sequence[str],
 ) -> None:
     """Writes glue.tsv and glue.json, and logs the table."""
+    path = os.path.join(output_dir, trials.TABLE)
+    before = [Score(**score) for score in find_json(path).get("scores", ())]
+    done = {*names, *(score.task for score in scores)}
+    # A command for fewer tasks keeps the scores of the others.
+    scores = [*(x for x in before if x.task not in done), *scores]
     ran = list(dict.fromkeys(score.task for score in scores))
     asked = [name for name in names if name != DIAGNOSTIC]
+    asked = list(dict.fromkeys([*asked, *ran]))
     mean = average(scores)
     header = ["task", "dev set", "metric", "score x 100", "step"]
     rows = [header]
@@ -279,7 +285,7 @@ def write_table(
         "missing": [name for name in asked if name not in ran],
         "failures": dict(failures),
     }
-    write_json(os.path.join(output_dir, "glue.json"), found)
+    write_json(path, found)
     notes = ""
     if len(ran) < len(asked):
         notes = f"\n({len(ran)} of {len(asked)} tasks)"

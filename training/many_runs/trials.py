@@ -33,6 +33,8 @@ from training.runs import classifier
 from training.runs.classifier import Inputs, Outcome
 from training.start import found_files
 
+TABLE = "glue.json"  # of several tasks
+
 _RECORD = "trial.json"
 _COLUMNS = ("learning_rate", "epochs", "batch_size", "seed")
 # Files of the chosen trial that are copied to output_dir.
@@ -223,6 +225,12 @@ def _finish(
 
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
+    if files.exists(os.path.join(options.output_dir, TABLE)):
+        raise ValueError(
+            f"{options.output_dir} holds the runs of several tasks; give the "
+            f"folder of one, such as {options.output_dir}/"
+            f"{options.task_name}, or another --output_dir."
+        )
     folder = chosen_trial(options.output_dir)
     has_run = tf1.has_run(options.output_dir)
     is_chosen = folder != options.output_dir

@@ -42,6 +42,8 @@ from training.start.tokenizer import (
 
 STRIPPED_NAME = "bert_model.ckpt"
 _DATA = ".data-00000-of-00001"
+# Flags without which the variables of a run's model are other ones.
+_OF_OBJECTIVE = {"objective", "generator_size"}
 
 
 class Opened(NamedTuple):
@@ -136,7 +138,10 @@ def open_run(options: PretrainingOptions) -> Opened:
 def _check_objective(
     options: PretrainingOptions, objective: type[PretrainingObjective]
 ) -> None:
-    """Refuses a flag that the run's objective cannot follow."""
+    """Refuses a flag that the objective cannot follow, and another objective.
+
+    That is another one than the run's in output_dir.
+    """
     flag = f"--objective={options.objective}"
     if options.masking and not objective.reads_masks:
         raise ValueError(
@@ -148,6 +153,17 @@ def _check_objective(
             "--do_predict asks for masked words and pairs of sentences, which "
             f"{flag} does not predict; leave one of them out."
         )
+    folder = options.train.output_dir
+    if tf1.has_run(folder):
+        before = CheckpointManager(folder, read_only=True).made_from()
+        now = options.objectives.arguments(options.objective)
+        now["objective"] = options.objective
+        for name in _OF_OBJECTIVE & before.keys():
+            if before[name] != now.get(name):
+                raise ValueError(
+                    f"{folder} holds a run with --{name}={before[name]}; give "
+                    "this flag, or another --output_dir."
+                )
 
 
 def _read_vocabulary(

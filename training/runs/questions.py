@@ -3,17 +3,20 @@
 import dataclasses
 import functools
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from absl import logging
 
 from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
+from data.settings import names_of
 from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadReport
 from data.squad.records import make_records as make_record_file
 from data.squad.window_options import (
     NUM_SPECIAL,
+    AnswerOptions,
     WindowOptions,
     check_null_threshold,
 )
@@ -44,6 +47,12 @@ _RESULTS = (
     *("metrics.json", "predictions.html"),
 )
 _RECORDS = ("train.tf_record", "eval.tf_record")
+# Flags on which the best threshold depends.
+_RULES = {
+    *("do_lower_case", "never_split"),
+    *names_of(WindowOptions),
+    *names_of(AnswerOptions),
+}
 
 
 class Opened(NamedTuple):
@@ -128,7 +137,8 @@ def open_run(options: SquadOptions) -> Opened:
     if options.predict_data:
         data = options.predict_data.read()
         asked = _questions(options, data, tokenizer)
-        scorer = _make_scorer(options, asked)
+        changed = _changed_rules(options, described)
+        scorer = _make_scorer(options, asked, changed)
         names = {"dev": scorer.metric_names} if scorer.has_answers else {}
     choice = Choice.open(options.finetuning, names)
     opened = options, tokenizer, teacher, start, scorer
@@ -171,6 +181,20 @@ def _with_threshold(
     return options.replace(null_score_diff_threshold=threshold)
 
 
+def _changed_rules(
+    options: SquadOptions, described: Description | None
+) -> list[str]:
+    """Flags by which this command answers otherwise than the trained model."""
+    is_trained = tf1.has_run(options.output_dir)
+    if options.do_train or not (is_trained and described):
+        return []
+    return [
+        name
+        for name, value in described.options().items()
+        if name in _RULES and options.find(name) != value
+    ]
+
+
 def _warn_of_stride(windows: WindowOptions) -> None:
     room = windows.max_seq_length - windows.max_query_length - NUM_SPECIAL
     if windows.doc_stride >= room:
@@ -183,9 +207,11 @@ def _warn_of_stride(windows: WindowOptions) -> None:
         )
 
 
-def _make_scorer(options: SquadOptions, asked: Questions) -> QuestionScorer:
+def _make_scorer(
+    options: SquadOptions, asked: Questions, changed: Sequence[str] = ()
+) -> QuestionScorer:
     """Warns if the questions do not fit the flags, and refuses unknown ones."""
-    scorer, name = QuestionScorer(asked, options), asked.data.name
+    scorer, name = QuestionScorer(asked, options, changed), asked.data.name
     if not scorer.has_answers:
         flag = "eval_every_steps" if options.watches else "find_null_threshold"
         if options.watches or options.find_null_threshold:
@@ -298,11 +324,7 @@ def describe(
     options, answers, found = opened.options, opened.options.answers, {}
     known, is_trained = opened.described, opened.start.manager.steps()
     path = os.path.join(options.output_dir, THRESHOLD_FILE)
-    is_other = is_trained and known and known.windows != options.windows
-    if options.find_null_threshold and is_other:
-        logging.warning("%s is not kept: it is for other lengths.", path)
-        files.remove(path)
-    elif options.find_null_threshold:
+    if options.find_null_threshold and not _changed_rules(options, known):
         found["null_score_diff_threshold"] = threshold
     if description.keep(options, known, weights, **found):
         return

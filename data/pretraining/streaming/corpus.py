@@ -146,7 +146,8 @@ def _has_text(line: bytes, path: str, number: int) -> bool:
     try:
         text = line.decode()
     except UnicodeDecodeError:
-        text = files.decode_line(line, lambda: f"{path}, line {number}")
+        where, is_first = f"{path}, line {number}", number == 1
+        text = files.decode_line(line, lambda: where, is_first)
     return bool((_without_mark(text) if number == 1 else text).strip())
 
 

@@ -142,6 +142,10 @@ def test_undecodable_text_names_file_line_and_byte(tmp_path):
         ValueError, match="latin.txt, line 2: byte 4 .* 0xf6.*iconv"
     ):
         list(files.read_lines(str(path)))
+    # Only the beginning of a file says that it is UTF-16.
+    path.write_bytes(b"gut\n\xff\xfe bad\n")
+    with pytest.raises(ValueError, match="line 2: byte 1 .* -f latin1"):
+        list(files.read_lines(str(path)))
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -404,15 +404,22 @@ def test_another_folder_has_the_threshold_of_its_model(
     assert not path.exists()
 
 
-def test_a_threshold_for_other_lengths_is_not_kept(
-    questioned, tmp_path, caplog
+@pytest.mark.parametrize(
+    "changed", [{"max_seq_length": 64}, {"max_answer_length": 1}]
+)
+def test_a_threshold_for_other_flags_is_not_kept(
+    questioned, tmp_path, caplog, changed
 ):
     folder = tmp_path / "out"
     shutil.copytree(questioned.output_dir, folder)
-    given = {"find_null_threshold": True, "max_seq_length": 64}
+    path, found = folder / "null_threshold.json", '{"found": "earlier"}'
+    path.write_text(found)
+    given = {"find_null_threshold": True, **changed}
     questions.run(asked(questioned, folder, given, **given))
-    assert "null_threshold.json is not kept" in caplog.text
-    assert not (folder / "null_threshold.json").exists()
+    assert f"does not keep this threshold, because --{[*changed][0]}" in (
+        caplog.text
+    )
+    assert path.read_text() == found
     assert threshold_in(folder) == -1.5
 
 

@@ -336,6 +336,30 @@ def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
     assert (tmp_path / "out/submission/AX.tsv").exists()
 
 
+def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
+    goldens, tmp_path, ran
+):
+    make_glue(tmp_path / "glue", ["CoLA", "RTE", "SST-2"])
+    suite.run(options_of(goldens, tmp_path, "CoLA,RTE,SST-2"), runs())
+    table = (tmp_path / "out/glue.json").read_text()
+    suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), runs())
+    before, after = map(
+        json.loads, (table, (tmp_path / "out/glue.json").read_text())
+    )
+    assert after["average"] == pytest.approx(before["average"])
+    assert after["num_tasks"] == 3 and after["missing"] == []
+    assert {x["task"] for x in after["scores"]} == {"CoLA", "RTE", "SST-2"}
+
+
+def test_a_single_task_is_not_trained_in_the_folder_of_several(
+    goldens, tmp_path
+):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/glue.json").write_text("{}")
+    with pytest.raises(ValueError, match="out/CoLA, or another --output_dir"):
+        suite.run(options_of(goldens, tmp_path, "CoLA"), runs())
+
+
 def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):
     make_glue(tmp_path / "glue", ["MNLI"])
     (tmp_path / "glue/MNLI/diverges").write_text("")

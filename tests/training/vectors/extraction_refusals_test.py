@@ -77,6 +77,7 @@ def test_contradictions_are_refused(options, fields, message):
             {"max_seq_length": 129},
             r"--max_seq_length=129, but the model of .* has 128 positions",
         ),
+        ({"vectors": {"layers": ()}}, "--layers names no layer"),
         (
             {"vectors": {"layers": (-1, 3)}},
             r"--layers: there is no layer 3; the model of .* has 3: 0 to 2, or "
