@@ -3,13 +3,11 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from data.records.feature_spec import FeatureSpec, pretraining_features
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
@@ -145,9 +143,6 @@ class PretrainingServing(Serving):
     def is_real(self, inputs: tf.Tensor, outputs: Tensors) -> np.ndarray:
         """See `Serving.is_real`: bool [B, P]."""
         return outputs["positions"].numpy() >= 0
-
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        return pretraining_features(self.description.max_seq_length, 1)
 
     def _text_signatures(self) -> Signatures:
         found = {"serve_text": self._serve_text()}

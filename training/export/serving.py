@@ -4,7 +4,8 @@ Axes: B batch, C choices, S wordpieces.
 """
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,11 @@ import tensorflow as tf
 
 from data.calibration import Calibration
 from data.records import reading
-from data.records.feature_spec import FeatureSpec, encode_examples
+from data.records.feature_spec import (
+    FeatureSpec,
+    encode_examples,
+    input_features,
+)
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from modeling import checkpoints
@@ -90,10 +95,11 @@ class Serving(abc.ABC):
         self._tokenizer = InGraphTokenizer(
             vocab, description.do_lower_case, never_split=list(whole)
         )
-        # Labels are not parsed.
-        self._specs = [s for s in self._record_specs() if s.name in INPUTS]
         is_choice = description.kind == "choice"
         self._choices = [model.num_labels] if is_choice else []
+        # Labels are not parsed.
+        num_places = math.prod([*self._choices, description.max_seq_length])
+        self._specs = input_features(num_places)
         self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
@@ -112,10 +118,6 @@ class Serving(abc.ABC):
     @abc.abstractmethod
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
-
-    @abc.abstractmethod
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        """Returns the features of the records that the programs write."""
 
     @abc.abstractmethod
     def _text_signatures(self) -> Signatures:
@@ -188,10 +190,11 @@ class Serving(abc.ABC):
         return serve_ids, {"input_ids": self._sample["input_ids"]}
 
     def _serve_examples(self) -> tuple[Callable, Inputs]:
-        specs = self._record_specs()
         shape = [-1, *self._choices, self.description.max_seq_length]
-        columns = {x.name: np.zeros([1, x.length], x.dtype) for x in specs}
-        columns |= {n: x.reshape(1, -1) for n, x in self._sample.items()}
+        columns = {n: x.reshape(1, -1) for n, x in self._sample.items()}
+        # An export like the original's returns it with an answer.
+        columns["unique_ids"] = np.zeros([1, 1], np.int64)
+        specs = [*self._specs, FeatureSpec("unique_ids", 1)]
 
         @of_texts(())
         def serve_examples(examples):

@@ -3,14 +3,12 @@
 Axes: B batch, S wordpieces, C choices, L labels, W words.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from data.calibration import LEAST, MOST, THRESHOLD, Calibration
-from data.finetuning.feature_options import feature_specs
 from data.in_graph import tagging, windows
-from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
 from data.text.in_graph import packing
 from training.export.functions import (
@@ -84,13 +82,6 @@ class TaskServing(Serving):
             f"{said.max_seq_length} wordpieces {long}."
             f"{alone if said.document_context else ''}"
             f"{calibrated if self.calibration != Calibration() else ''}"
-        )
-
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        return feature_specs(
-            self.description.kind,
-            self.description.max_seq_length,
-            self._model.num_labels,
         )
 
     def _text_signatures(self) -> Signatures:

@@ -3,12 +3,8 @@
 Axes: B batch, H hidden.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
-from data.finetuning.feature_options import TextFeatures
-from data.records.feature_spec import FeatureSpec
 from training.export.functions import Tensors
 from training.export.serving import Serving, Signatures
 
@@ -47,10 +43,6 @@ class VectorServing(Serving):
             f"have a large cosine.{smaller}{before} Texts of more than "
             f"{self.description.max_seq_length} wordpieces are cut."
         )
-
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        length = self.description.max_seq_length
-        return TextFeatures(max_seq_length=length).specs
 
     def _text_signatures(self) -> Signatures:
         return {"serve_text": self._serve_text(self._model.form.prompt())}
