@@ -145,9 +145,9 @@ class PretrainingServing(Serving):
         return outputs["positions"].numpy() >= 0
 
     def _text_signatures(self) -> Signatures:
-        found = {"serve_text": self._serve_text()}
+        found = {"serve_text": self._of_text()}
         if self._answers_pairs:
-            found["serve_pair"] = self._serve_pair()
+            found["serve_pair"] = self._of_pair()
         return found
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:

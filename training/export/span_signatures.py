@@ -60,7 +60,7 @@ class SpanServing(Serving):
         )
 
     def _text_signatures(self) -> Signatures:
-        serve_text = of_texts((), ())(self._answer_texts)
+        serve_text = of_texts(self._answer_texts, (), ())
         sample = {"question": [_QUESTION], "context": [_CONTEXT]}
         return {"serve_text": (serve_text, sample)}
 

@@ -45,7 +45,13 @@ class VectorServing(Serving):
         )
 
     def _text_signatures(self) -> Signatures:
-        return {"serve_text": self._serve_text(self._model.form.prompt())}
+        return {"serve_text": self._of_text()}
+
+    def _serve_text(self, text: tf.Tensor) -> Tensors:
+        """See `Serving._serve_text`; the prompt is put before each text."""
+        if prompt := self._model.form.prompt():
+            text = tf.strings.join([prompt, text])
+        return super()._serve_text(text)
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         return {"vectors": self.scores(rows)}
