@@ -32,6 +32,7 @@ _CJK_RANGES = (
 # Python's split() splits at these control characters. BERT deletes them first,
 # so the text around them is one word.
 _JOINING = re.compile("[\v\f\x1c-\x1f\x85]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 _ADD_WORDS = "add them by --extra_words of convert_checkpoint.py"
 # Released model -> whether it was pretrained on lower-cased text.
@@ -297,6 +298,12 @@ def printable_text(text: str | bytes) -> str:
 def whitespace_tokenize(text: str) -> list[str]:
     """Splits text at white space; a function of the original."""
     return text.split()
+
+
+def whole_characters(text: str) -> str:
+    """Replaces half characters, which UTF-8 does not have."""
+    # The tokenizer drops U+FFFD, which keeps the places of all others.
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def validate_case_matches_checkpoint(

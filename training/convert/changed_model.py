@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from data.text.tokenizer_files import TokenizerSettings
-from modeling import checkpoints
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.config import BertConfig
 from training.config.conversion_options import ConversionOptions
 
-_POSITIONS = "/embeddings/position_embeddings"
-# The variables with a row for each token.
-_BY_TOKEN = (
+# The ends of the names of the variables with a row for each position.
+POSITIONS = ("/embeddings/position_embeddings",)
+# Of those with a row for each token.
+TOKENS = (
     "bert/embeddings/word_embeddings",
     "cls/predictions/output_bias",
     "electra/embeddings/word_embeddings",
@@ -21,10 +21,9 @@ _BY_TOKEN = (
 )
 
 
+@dataclasses.dataclass
 class ChangedModel:
-    """A model of a checkpoint; it reads as a checkpoint does.
-
-    A row of its tables is the mean of some rows of the checkpoint.
+    """A model of a checkpoint, with its weights; it reads as a checkpoint does.
 
     Attributes:
       options: what the conversion does.
@@ -33,28 +32,18 @@ class ChangedModel:
       config: `BertConfig`, with the sizes of the changed model.
       tokens: its vocabulary, in the order of the ids.
       texts: how its texts become wordpieces.
-      names: our name -> the name in the checkpoint.
-      token_rows: id -> rows of the checkpoint; [] = all stay.
-      position_rows: position -> rows of the checkpoint; [] = all stay.
+      values: our name -> value, without optimizer slots and step.
       is_generator: whether it is the generator of an ELECTRA.
     """
 
-    def __init__(
-        self,
-        options: ConversionOptions,
-        found: ModelFolder,
-        config: BertConfig,
-        tokens: list[str],
-        texts: TokenizerSettings,
-    ):
-        self.options, self.found = options, found
-        self.config, self.tokens, self.texts = config, tokens, texts
-        self._checkpoint = checkpoints.open_checkpoint(found.weights)
-        self.prefix = self._checkpoint.prefix
-        self.names = {name: name for name in self._checkpoint.shapes}
-        self.token_rows: list[list[int]] = []
-        self.position_rows: list[list[int]] = []
-        self.is_generator = False
+    options: ConversionOptions
+    found: ModelFolder
+    prefix: str
+    config: BertConfig
+    tokens: list[str]
+    texts: TokenizerSettings
+    values: dict[str, np.ndarray]
+    is_generator: bool = False
 
     @property
     def kind(self) -> str | None:
@@ -69,29 +58,28 @@ class ChangedModel:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Our name -> shape in the changed model."""
-        shapes = {}
-        for name, source in self.names.items():
-            shape, rows = self._checkpoint.shapes[source], self._rows(name)
-            shapes[name] = (len(rows), *shape[1:]) if rows else shape
-        return shapes
+        # A file of TensorFlow 2 holds text, too, which has no shape of its own.
+        return {name: np.shape(value) for name, value in self.values.items()}
 
     def read(self, name: str) -> np.ndarray:
         """Returns a variable's value in the changed model."""
-        value = self._checkpoint.read(self.names[name])
-        rows = self._rows(name)
-        if not rows:
-            return value
-        changed = value[[sources[0] for sources in rows]]
-        for row, sources in enumerate(rows):
-            if len(sources) > 1:
-                changed[row] = value[sources].mean(axis=0)
-        return changed
+        return self.values[name]
+
+    def take(self, tables: tuple[str, ...], rows: list[list[int]]) -> None:
+        """Makes the rows of some tables of the rows that they have.
+
+        Args:
+          tables: ends of the names of the variables.
+          rows: for each new row the old ones, whose mean it is.
+        """
+        for name, value in self.values.items():
+            if name.endswith(tables):
+                changed = value[[sources[0] for sources in rows]]
+                for row, sources in enumerate(rows):
+                    if len(sources) > 1:
+                        changed[row] = value[sources].mean(axis=0)
+                self.values[name] = changed
 
     def resize(self, **sizes: Any) -> None:
         """Changes sizes of the configuration."""
         self.config = dataclasses.replace(self.config, **sizes)
-
-    def _rows(self, name: str) -> list[list[int]]:
-        if name.endswith(_POSITIONS):
-            return self.position_rows
-        return self.token_rows if name in _BY_TOKEN else []

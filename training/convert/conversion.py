@@ -132,9 +132,8 @@ def _move_files(source: str, folder: str) -> None:
 
 def _write_original(folder: str, model: ChangedModel) -> None:
     """Writes bert_model.ckpt, bert_config.json, task.json and labels.txt."""
-    weights = list(filter(is_weight, model.shapes))
-    names = [name for name in weights if their_name(of_encoder(name))]
-    left_out = sorted({*weights} - {*names})
+    names = [name for name in model.values if their_name(of_encoder(name))]
+    left_out = sorted(model.values.keys() - {*names})
     if left_out:
         logging.warning(
             "%d tensors have no counterpart and are left out: %s",
@@ -163,11 +162,10 @@ def _write_original(folder: str, model: ChangedModel) -> None:
 
 def _write_huggingface(folder: str, model: ChangedModel) -> None:
     """Writes model.safetensors, config.json and special_tokens_map.json."""
-    every = list(filter(is_weight, model.shapes))
-    names = every
+    names = [*model.values]
     if not model.is_generator:
-        names = [name for name in every if not name.startswith(SCOPES)]
-    if len(names) < len(every):
+        names = [name for name in names if not name.startswith(SCOPES)]
+    if len(names) < len(model.values):
         logging.info(
             "The generator is left out; --electra_part=generator converts it."
         )
@@ -217,7 +215,10 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
         vocabulary.require_same(found.vocab_file, vocab_file)
     tokens = list(vocabulary.read_tokens(vocab_file))
     texts = _texts(options, found, vocab)
-    model = ChangedModel(options, found, config, tokens, texts)
+    checkpoint = checkpoints.open_checkpoint(found.weights)
+    prefix, names = checkpoint.prefix, filter(is_weight, checkpoint.shapes)
+    values = {name: checkpoint.read(name) for name in names}
+    model = ChangedModel(options, found, prefix, config, tokens, texts, values)
     choose_part(model)
     _check_fit(model)
     check_vocabulary(vocab, vocab_file, config, config_file)
@@ -262,10 +263,9 @@ def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
 
 
 def _check_fit(model: ChangedModel) -> None:
-    """Checks that the encoder is whole, fits the configuration and reads."""
+    """Checks that the encoder is whole and fits the configuration."""
     encoder = checkpoints.variables_by_name([BertModel(model.config)])
     report = checkpoints.require_fit(model, encoder)
-    checkpoints.assign(model, {n: encoder[n] for n in report.loaded})
     for name in report.missing:
         logging.warning("%s has no %s.", model.prefix, name)
 

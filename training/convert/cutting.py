@@ -1,18 +1,17 @@
 """Takes layers and words away from a model."""
 
 import collections
-import math
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from absl import logging
 
 from data.storage import files
 from data.text.tokenization import WordpieceTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS, require_tokens
 from data.text.vocabulary_building import count_words
-from modeling.checkpoints.tf1 import is_weight
-from training.convert.changed_model import ChangedModel
+from training.convert.changed_model import TOKENS, ChangedModel
 
 _LAYER = re.compile(r"(?<=/encoder/layer_)\d+(?=/)")
 _BYTES = 4  # of a float32 number
@@ -54,13 +53,13 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
             f"or one number of layers, 1 to {before}."
         )
     number_of = {str(old): str(new) for new, old in enumerate(layers)}
-    names = {}
-    for name, source in model.names.items():
+    values = {}
+    for name, value in model.values.items():
         found = _LAYER.search(name)
         if not found or found.group() in number_of:
             ours = _LAYER.sub(lambda old: number_of[old.group()], name)
-            names[ours] = source
-    model.names = names
+            values[ours] = value
+    model.values = values
     model.resize(num_hidden_layers=len(layers))
     logging.info(
         "Layers 0 to %d were layers %s of %d. Train before you rely on "
@@ -101,8 +100,7 @@ def _keep_words(model: ChangedModel) -> None:
         *(len(kept), len(ids), len(special), len(single)),
         *(len(kept) - len(stay), 100 * share),
     )
-    before = model.token_rows
-    model.token_rows = [before[row] if before else [row] for row in rows]
+    model.take(TOKENS, [[row] for row in rows])
     model.tokens = [model.tokens[row] for row in rows]
     model.resize(vocab_size=len(rows))
 
@@ -121,6 +119,4 @@ def _count_pieces(
 
 def _megabytes(model: ChangedModel) -> float:
     """The size of the weights in float32."""
-    shapes = model.shapes
-    sizes = [math.prod(shapes[name]) for name in filter(is_weight, shapes)]
-    return sum(sizes) * _BYTES / 1e6
+    return sum(map(np.size, model.values.values())) * _BYTES / 1e6

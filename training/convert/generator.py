@@ -1,7 +1,6 @@
 """The generator of an ELECTRA, as a model of its own."""
 
 from modeling.checkpoints.huggingface_names import of_encoder
-from modeling.checkpoints.tf1 import is_weight
 from training.convert.changed_model import ChangedModel
 
 # Of the variables that are the generator's alone.
@@ -15,9 +14,9 @@ def choose_part(model: ChangedModel) -> None:
     With it stay its head and the embeddings; it gets the names of an encoder
     alone. Raises ValueError if it is asked for and missing.
     """
-    names, is_asked = model.names, model.options.electra_part == "generator"
-    is_there = f"generator/{_FIRST}" in names
-    is_beside = f"electra/{_FIRST}" in names
+    is_asked = model.options.electra_part == "generator"
+    is_there = f"generator/{_FIRST}" in model.values
+    is_beside = f"electra/{_FIRST}" in model.values
     if is_asked and not is_there:
         raise ValueError(
             f"--electra_part=generator: {model.prefix} has no generator "
@@ -28,10 +27,10 @@ def choose_part(model: ChangedModel) -> None:
     if not (is_there and is_kept):
         return
     model.is_generator = True
-    model.names = {
-        of_encoder(name): name
-        for name in names
-        if name.startswith((*SCOPES, "electra/embeddings/")) and is_weight(name)
+    model.values = {
+        of_encoder(name): value
+        for name, value in model.values.items()
+        if name.startswith((*SCOPES, "electra/embeddings/"))
     }
     if is_beside:
         # The sizes of the configuration are the discriminator's.

@@ -7,7 +7,7 @@ from absl import logging
 
 from data.storage import files
 from data.text.tokenization import BasicTokenizer, WordpieceTokenizer
-from training.convert.changed_model import ChangedModel
+from training.convert.changed_model import POSITIONS, TOKENS, ChangedModel
 
 _UNUSED = re.compile(r"\[unused\d+\]")
 _MOST_NAMED = 8
@@ -25,7 +25,7 @@ def add_positions(model: ChangedModel, number: int) -> None:
             "positions, which are not taken away: shorter texts need no "
             "conversion. Give a larger number, or leave the flag out."
         )
-    model.position_rows = [[i % before] for i in range(number)]
+    model.take(POSITIONS, [[i % before] for i in range(number)])
     model.resize(max_position_embeddings=number)
     if number > before:
         logging.warning(
@@ -65,7 +65,7 @@ def add_words(model: ChangedModel) -> None:
         row = unused[number] if number < len(unused) else len(tokens)
         tokens[row : row + 1] = [word]
         rows[row : row + 1] = [[ids[piece] for piece in pieces]]
-    model.token_rows = rows
+    model.take(TOKENS, rows)
     model.resize(vocab_size=len(rows))
     num_unused = min(len(new), len(unused))
     logging.info(

@@ -1,14 +1,13 @@
 """What a model is asked, and its answers: in Python, and as lines of text."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from data.calibration import THRESHOLD
+from data.text.tokenization import whole_characters
 
 _MASK = "[MASK]"
-_SURROGATES = re.compile("[\ud800-\udfff]")
 # Kinds of model that take a text or a pair.
 _WITH_PAIRS = ("classification", "multilabel", "regression")
 # Kind of model -> a line for people.
@@ -79,11 +78,10 @@ def _is_text(value: Any, shape: Sequence[int]) -> bool:
 
 
 def _whole(value: Any) -> Any:
-    """Replaces half characters, which UTF-8 does not have."""
+    """Replaces half characters of a text or of several."""
     if isinstance(value, str):
-        # The tokenizer drops U+FFFD, which keeps the places of all others.
-        return _SURROGATES.sub("\ufffd", value)
-    return [_whole(x) for x in value]
+        return whole_characters(value)
+    return [*map(whole_characters, value)]
 
 
 def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:

@@ -13,29 +13,26 @@ from modeling import kernels
 Tensors = dict[str, tf.Tensor]
 
 
-def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
-    """Decorates a function of tensors; autograph does not convert it."""
+def as_function(function: Callable[..., Tensors], *specs: Any) -> Callable:
+    """Returns a `tf.function` of tensors; autograph does not convert it.
 
-    def decorate(function):
-        served = kernels.form(kernels.Form.SERVED)(function)
-        return tf.function(served, input_signature=specs, autograph=False)
+    `specs` are a `tf.TensorSpec` of each argument, or several in a dict.
+    """
+    served = kernels.form(kernels.Form.SERVED)(function)
+    return tf.function(served, input_signature=specs, autograph=False)
 
-    return decorate
 
-
-def of_texts(*shapes: Sequence[int | None]) -> Callable:
-    """Decorates a function of string tensors, whose shapes have a B before.
+def of_texts(
+    function: Callable[..., Tensors], *shapes: Sequence[int | None]
+) -> Callable:
+    """Returns a `tf.function` of string tensors, whose shapes have a B before.
 
     The graph refuses several tensors with different B.
     """
     specs = [tf.TensorSpec([None, *shape], tf.string) for shape in shapes]
-
-    def decorate(function):
-        if len(specs) > 1:
-            function = _of_examples(function)
-        return as_function(specs)(function)
-
-    return decorate
+    if len(specs) > 1:
+        function = _of_examples(function)
+    return as_function(function, *specs)
 
 
 def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:

@@ -177,8 +177,18 @@ class _Encoder(LiteAnswers):
         *,
         batch_size: int = 1,
         prompt_name: str | None = None,
+        vector_size: int | None = None,
     ) -> np.ndarray:
-        """Computes float32 [texts, H]; see `bert.Model.encode`."""
+        """Computes float32 [texts, H]; see `bert.Model.encode`.
+
+        Raises ValueError for an unknown prompt, and for a `vector_size`.
+        """
+        if vector_size is not None:
+            raise ValueError(
+                f"vector_size is {vector_size}, but an export of LiteRT gives "
+                "whole vectors; load the output_dir of its run, or leave it "
+                "out."
+            )
         form = self._model.card["form"]
         name = form["default_prompt"] if prompt_name is None else prompt_name
         if name not in ("", *form["prompts"]):

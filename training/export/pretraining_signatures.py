@@ -3,13 +3,11 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from data.records.feature_spec import FeatureSpec, pretraining_features
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
@@ -146,13 +144,10 @@ class PretrainingServing(Serving):
         """See `Serving.is_real`: bool [B, P]."""
         return outputs["positions"].numpy() >= 0
 
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        return pretraining_features(self.description.max_seq_length, 1)
-
     def _text_signatures(self) -> Signatures:
-        found = {"serve_text": self._serve_text()}
+        found = {"serve_text": self._of_text()}
         if self._answers_pairs:
-            found["serve_pair"] = self._serve_pair()
+            found["serve_pair"] = self._of_pair()
         return found
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:

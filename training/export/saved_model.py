@@ -171,7 +171,8 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
         raise ValueError(description.UNFINISHED % folder)
     form = VectorForm.find(folder)
     made_with = {**(vars(form) if form else {}), **vars(described)}
-    made_with |= described.model
+    head = find_json(os.path.join(folder, model_folder.HEAD))
+    made_with |= {"head": "linear"} | head | described.model
     for name in sorted(_OF_MODEL & given.keys() & made_with.keys()):
         was, now = _in_flag(made_with[name]), _in_flag(given[name])
         if was != now:

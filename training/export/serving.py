@@ -4,7 +4,8 @@ Axes: B batch, C choices, S wordpieces.
 """
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,11 @@ import tensorflow as tf
 
 from data.calibration import Calibration
 from data.records import reading
-from data.records.feature_spec import FeatureSpec, encode_examples
+from data.records.feature_spec import (
+    FeatureSpec,
+    encode_examples,
+    input_features,
+)
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from modeling import checkpoints
@@ -90,21 +95,25 @@ class Serving(abc.ABC):
         self._tokenizer = InGraphTokenizer(
             vocab, description.do_lower_case, never_split=list(whole)
         )
-        # Labels are not parsed.
-        self._specs = [s for s in self._record_specs() if s.name in INPUTS]
         is_choice = description.kind == "choice"
         self._choices = [model.num_labels] if is_choice else []
+        # Labels are not parsed.
+        num_places = math.prod([*self._choices, description.max_seq_length])
+        self._specs = input_features(num_places)
         self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
         rows = dict.fromkeys(INPUTS, self._ids)
-        self._answer = as_function([rows])(self._answer_rows)
+        self._answer = as_function(self._answer_rows, rows)
         ids = self.random_ids(np.random.default_rng(0), 1)
-        self._sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
+        sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
+        of_rows = as_function(self._serve_rows, *[self._ids] * 3)
+        of_ids = as_function(self._serve_ids, self._ids)
+        of_records = of_texts(self._serve_examples, ())
         self.exported: Signatures = {
-            DEFAULT: self._serve_rows(),
-            "serve_ids": self._serve_ids(),
-            "serve_examples": self._serve_examples(),
+            DEFAULT: (of_rows, sample),
+            "serve_ids": (of_ids, {"input_ids": ids}),
+            "serve_examples": (of_records, self._records(sample)),
             **self._text_signatures(),
         }
         self.signatures = {name: f for name, (f, _) in self.exported.items()}
@@ -112,10 +121,6 @@ class Serving(abc.ABC):
     @abc.abstractmethod
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
-
-    @abc.abstractmethod
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        """Returns the features of the records that the programs write."""
 
     @abc.abstractmethod
     def _text_signatures(self) -> Signatures:
@@ -156,51 +161,49 @@ class Serving(abc.ABC):
         ids[..., 0] = self._special["cls_id"]
         return ids
 
-    def _serve_rows(self) -> tuple[Callable, Inputs]:
-
-        @as_function([self._ids] * 3)
-        def serving_default(input_ids, input_mask, segment_ids):
-            rows = _named(input_ids, input_mask, segment_ids)
-            shape = tf.shape(input_ids)
-            # A shorter mask would cut the ids, and a mask of one row would be
-            # used for all rows.
-            checks = (
-                (
-                    tf.reduce_all(tf.shape(rows[name]) == shape),
-                    *(f"{name} must have the shape of input_ids,", shape),
-                )
-                for name in INPUTS[1:]
+    def _serve_rows(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> Tensors:
+        """Answers rows of a client, which are checked."""
+        rows = _named(input_ids, input_mask, segment_ids)
+        shape = tf.shape(input_ids)
+        # A shorter mask would cut the ids, and a mask of one row would be used
+        # for all rows.
+        checks = (
+            (
+                tf.reduce_all(tf.shape(rows[name]) == shape),
+                *(f"{name} must have the shape of input_ids,", shape),
             )
-            rows = checked(rows, checks)
-            rows["input_mask"] *= self._is_row(input_ids)
-            return self._answer(rows)
+            for name in INPUTS[1:]
+        )
+        rows = checked(rows, checks)
+        rows["input_mask"] *= self._is_row(input_ids)
+        return self._answer(rows)
 
-        return serving_default, self._sample
+    def _serve_ids(self, input_ids: tf.Tensor) -> Tensors:
+        """Answers ids, whose mask and segments follow from them."""
+        ids = input_ids * self._is_row(input_ids)
+        rows = packing.mask_and_segments(ids, self._special["sep_id"])
+        return self._answer(_named(input_ids, *rows))
 
-    def _serve_ids(self) -> tuple[Callable, Inputs]:
-
-        @as_function([self._ids])
-        def serve_ids(input_ids):
-            ids = input_ids * self._is_row(input_ids)
-            rows = packing.mask_and_segments(ids, self._special["sep_id"])
-            return self._answer(_named(input_ids, *rows))
-
-        return serve_ids, {"input_ids": self._sample["input_ids"]}
-
-    def _serve_examples(self) -> tuple[Callable, Inputs]:
-        specs = self._record_specs()
+    def _serve_examples(self, examples: tf.Tensor) -> Tensors:
+        """Answers serialized records [B]."""
         shape = [-1, *self._choices, self.description.max_seq_length]
-        columns = {x.name: np.zeros([1, x.length], x.dtype) for x in specs}
-        columns |= {n: x.reshape(1, -1) for n, x in self._sample.items()}
+        rows = reading.parse_batch(self._specs, examples)
+        return self._answer(
+            {name: tf.reshape(x, shape) for name, x in rows.items()}
+        )
 
-        @of_texts(())
-        def serve_examples(examples):
-            rows = reading.parse_batch(self._specs, examples)
-            return self._answer(
-                {name: tf.reshape(x, shape) for name, x in rows.items()}
-            )
-
-        return serve_examples, {"examples": encode_examples(specs, columns)}
+    def _records(self, sample: Inputs) -> Inputs:
+        """Makes the input of `serve_examples` from that of rows."""
+        columns = {n: x.reshape(1, -1) for n, x in sample.items()}
+        # An export like the original's returns it with an answer.
+        columns["unique_ids"] = np.zeros([1, 1], np.int64)
+        specs = [*self._specs, FeatureSpec("unique_ids", 1)]
+        return {"examples": encode_examples(specs, columns)}
 
     def _is_row(self, input_ids: tf.Tensor) -> tf.Tensor:
         """Returns 1 for ids of a client, and 0 for those that a server adds."""
@@ -210,22 +213,22 @@ class Serving(abc.ABC):
         # because it knows only of padding that the client has added.
         return packing.before_later_cls(input_ids, self._special["cls_id"])
 
-    def _serve_text(self, prompt: str = "") -> tuple[Callable, Inputs]:
+    def _of_text(self) -> tuple[Callable, Inputs]:
+        """Returns the signature of single texts."""
+        return of_texts(self._serve_text, ()), {"text": [self.text]}
 
-        @of_texts(())
-        def serve_text(text):
-            text = tf.strings.join([prompt, text]) if prompt else text
-            return self._answer(self._pack(text))
+    def _of_pair(self) -> tuple[Callable, Inputs]:
+        """Returns the signature of pairs of texts."""
+        sample = {"text_a": [self.text], "text_b": [self.text]}
+        return of_texts(self._serve_pair, (), ()), sample
 
-        return serve_text, {"text": [self.text]}
+    def _serve_text(self, text: tf.Tensor) -> Tensors:
+        """Answers texts [B]."""
+        return self._answer(self._pack(text))
 
-    def _serve_pair(self) -> tuple[Callable, Inputs]:
-
-        @of_texts((), ())
-        def serve_pair(text_a, text_b):
-            return self._answer(self._pack(text_a, text_b))
-
-        return serve_pair, {"text_a": [self.text], "text_b": [self.text]}
+    def _serve_pair(self, text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
+        """Answers pairs of texts [B]."""
+        return self._answer(self._pack(text_a, text_b))
 
     def _pack(self, *texts: tf.Tensor) -> Tensors:
         """Tokenizes texts or pairs, and makes rows of them."""
@@ -309,7 +312,6 @@ def _like_original(
         specs.append(tf.TensorSpec(shape, tf.int32, name))
         sample = {**sample, name: np.zeros(1, np.int32)}
 
-    @as_function(specs)
     def served(*inputs):  # the names are those of the specs
         outputs = function(*inputs[:3])
         if not is_span:
@@ -320,4 +322,4 @@ def _like_original(
         one = {"unique_ids": tf.io.FixedLenFeature([], tf.int64)}
         return tf.io.parse_example(inputs[0], one) | outputs
 
-    return served, sample
+    return as_function(served, *specs), sample

@@ -3,14 +3,10 @@
 Axes: B batch, S wordpieces, N windows, M spans.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from data.in_graph import answers, windows
-from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
-from data.squad.windows import feature_specs
 from data.text.in_graph import packing
 from training.export.functions import Tensors, in_parts, of_texts, padded
 from training.export.serving import Serving, Signatures
@@ -63,11 +59,8 @@ class SpanServing(Serving):
             "text between them."
         )
 
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        return feature_specs(self.description.max_seq_length, False)
-
     def _text_signatures(self) -> Signatures:
-        serve_text = of_texts((), ())(self._answer_texts)
+        serve_text = of_texts(self._answer_texts, (), ())
         sample = {"question": [_QUESTION], "context": [_CONTEXT]}
         return {"serve_text": (serve_text, sample)}
 

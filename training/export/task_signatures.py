@@ -3,14 +3,10 @@
 Axes: B batch, S wordpieces, C choices, L labels, W words.
 """
 
-from collections.abc import Callable, Sequence
-
 import tensorflow as tf
 
 from data.calibration import LEAST, MOST, THRESHOLD, Calibration
-from data.finetuning.feature_options import feature_specs
 from data.in_graph import tagging, windows
-from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
 from data.text.in_graph import packing
 from training.export.functions import (
@@ -20,7 +16,6 @@ from training.export.functions import (
     of_texts,
     padded,
 )
-from training.export.requests import Inputs
 from training.export.serving import Serving, Signatures, trimmed
 
 # Windows computed at once, so that the memory for a book is bounded.
@@ -86,77 +81,63 @@ class TaskServing(Serving):
             f"{calibrated if self.calibration != Calibration() else ''}"
         )
 
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        return feature_specs(
-            self.description.kind,
-            self.description.max_seq_length,
-            self._model.num_labels,
-        )
-
     def _text_signatures(self) -> Signatures:
         said = self.description
         if said.kind == "tagging":
             return self._serve_text_and_words()
         if said.kind == "choice":
-            return {"serve_text": self._serve_choices()}
+            choices = [self.text] * self._model.num_labels
+            serve_text = of_texts(self._serve_choices, (), [len(choices)])
+            sample = {"context": [self.text], "choices": [choices]}
+            return {"serve_text": (serve_text, sample)}
         if said.stride:
-            return {"serve_text": self._serve_windows()}
+            serve_text = of_texts(self._serve_windows, ())
+            return {"serve_text": (serve_text, {"text": [self.text]})}
         if said.is_pair:
-            return {"serve_text": self._serve_pair()}
-        return {"serve_text": self._serve_text()}
+            return {"serve_text": self._of_pair()}
+        return {"serve_text": self._of_text()}
 
-    def _serve_windows(self) -> tuple[Callable, Inputs]:
-        """Returns `serve_text` of texts that may have several windows."""
+    def _serve_windows(self, text: tf.Tensor) -> Tensors:
+        """Answers texts that may have several windows."""
         kind, pooling = self.description.kind, self.description.pooling
         pools = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
 
         def answer(rows):
             return self._model.predict(trimmed(rows))
 
-        @of_texts(())
-        def serve_text(text):
-            rows, number = windows.text_windows(
-                self._tokenizer.tokenize(text),
-                self.description.stride,
-                max_seq_length=self.description.max_seq_length,
-                **self._special,
-            )
-            of_none = tf.zeros([0, self._model.num_labels])
-            # The answers of windows are pooled before they are calibrated.
-            predictions = in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
-            pooled = pools[pooling](predictions, number)
-            if kind == "classification" and pooling == "max":
-                pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
-            return self._named(pooled)
+        rows, number = windows.text_windows(
+            self._tokenizer.tokenize(text),
+            self.description.stride,
+            max_seq_length=self.description.max_seq_length,
+            **self._special,
+        )
+        of_none = tf.zeros([0, self._model.num_labels])
+        # The answers of windows are pooled before they are calibrated.
+        predictions = in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
+        pooled = pools[pooling](predictions, number)
+        if kind == "classification" and pooling == "max":
+            pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
+        return self._named(pooled)
 
-        return serve_text, {"text": [self.text]}
-
-    def _serve_choices(self) -> tuple[Callable, Inputs]:
-        """Returns `serve_text` of contexts and their choices."""
+    def _serve_choices(self, context: tf.Tensor, choices: tf.Tensor) -> Tensors:
+        """Answers contexts [B] and their choices [B, C]."""
         num_choices = self._model.num_labels
-
-        @of_texts((), (num_choices,))
-        def serve_text(context, choices):
-            rows = self._pack(
-                tf.repeat(context, num_choices), tf.reshape(choices, [-1])
-            )
-            shape = [tf.shape(context)[0], num_choices, -1]
-            return self._answer(
-                {name: tf.reshape(x, shape) for name, x in rows.items()}
-            )
-
-        choices = [[self.text] * num_choices]
-        return serve_text, {"context": [self.text], "choices": choices}
+        rows = self._pack(
+            tf.repeat(context, num_choices), tf.reshape(choices, [-1])
+        )
+        shape = [tf.shape(context)[0], num_choices, -1]
+        return self._answer(
+            {name: tf.reshape(x, shape) for name, x in rows.items()}
+        )
 
     def _serve_text_and_words(self) -> Signatures:
         """Returns `serve_text` and `serve_words` of a tagger."""
         words = tf.RaggedTensorSpec([None] * 3, tf.int32, ragged_rank=2)
-        answer = as_function([words])(self._answer_words)
+        answer = as_function(self._answer_words, words)
         continuing = {i for t, i in self._vocab.items() if t.startswith("##")}
         size = max(self._vocab.values()) + 1
         continues = [i in continuing for i in range(size)]
 
-        @of_texts(())
         def serve_text(text):
             words = tagging.words_of_pieces(
                 *self._tokenizer.tokenize_with_offsets(text), continues
@@ -168,15 +149,16 @@ class TaskServing(Serving):
                 "ends": ends,
             }
 
-        @of_texts((None,))
         def serve_words(words):
             words = tf.RaggedTensor.from_tensor(words, padding="")
             pieces = self._tokenizer.tokenize(words.values)
             return answer(words.with_values(pieces))
 
+        of_text = of_texts(serve_text, ())
+        of_words = of_texts(serve_words, (None,))
         return {
-            "serve_text": (serve_text, {"text": [self.text]}),
-            "serve_words": (serve_words, {"words": [self.text.split()]}),
+            "serve_text": (of_text, {"text": [self.text]}),
+            "serve_words": (of_words, {"words": [self.text.split()]}),
         }
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:

@@ -44,17 +44,22 @@ class VectorMethods:
         Args:
           texts: strings, or pairs of strings.
           pooling: `mean` or `max` of all wordpieces, or `cls`, that of [CLS];
-            None = as the model says, else `mean`.
+            None = as the model says, else `mean`. A model of sentence vectors
+            needs it for other `layers` and `layer_mix`.
           layers: blocks whose outputs are taken: 0 = the first, -1 = the last,
             `embeddings` = what enters the first.
           layer_mix: how those of several layers become one: `concat` or `sum`.
           batch_size: texts computed at once.
           **own: of a model of sentence vectors: `prompt_name`, which of its
             prompts is put before each text, and `vector_size`, a smaller size.
+            They are for its own vectors, without `pooling`.
 
         Returns:
           float32 [texts, width]; the width is the hidden size, times the
           number of layers if they are concatenated.
+
+        Raises:
+          ValueError: an argument is wrong, or would be ignored.
         """
         import numpy as np
 
@@ -62,9 +67,9 @@ class VectorMethods:
             raise ValueError("pooling is 'none'; call encode_words for that.")
         texts = listed(texts)
         if own or (self.kind == "vectors" and pooling is None):
-            return self._sentence_vectors().encode(
-                texts, batch_size=batch_size, **own
-            )
+            vectors = self._sentence_vectors()
+            _refuse_ignored(own, pooling, layers, layer_mix)
+            return vectors.encode(texts, batch_size=batch_size, **own)
         lines = self._text_vectors().lines(
             *(texts, batch_size, layers, layer_mix), pooling=pooling or "mean"
         )
@@ -146,3 +151,26 @@ class VectorMethods:
                 "output_dir of its run."
             )
         return self._vectors
+
+
+def _refuse_ignored(
+    own: Iterable[str],
+    pooling: str | None,
+    layers: Sequence[int | str],
+    layer_mix: str,
+) -> None:
+    """Refuses arguments that a model's own sentence vectors do not have."""
+    usual = {"pooling": None, "layers": (-1,), "layer_mix": "concat"}
+    given = {
+        "pooling": pooling,
+        "layers": tuple(layers),
+        "layer_mix": layer_mix,
+    }
+    if ignored := ", ".join(n for n in usual if given[n] != usual[n]):
+        names = ", ".join(own)
+        cause = f"with {names}" if names else "without pooling"
+        remedy = f"leave out {names}" if names else "give pooling, too"
+        raise ValueError(
+            f"encode {cause} computes the model's own sentence vectors, and "
+            f"would ignore {ignored}: leave out {ignored}, or {remedy}."
+        )

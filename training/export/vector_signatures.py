@@ -3,12 +3,8 @@
 Axes: B batch, H hidden.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
-from data.finetuning.feature_options import TextFeatures
-from data.records.feature_spec import FeatureSpec
 from training.export.functions import Tensors
 from training.export.serving import Serving, Signatures
 
@@ -48,12 +44,14 @@ class VectorServing(Serving):
             f"{self.description.max_seq_length} wordpieces are cut."
         )
 
-    def _record_specs(self) -> Sequence[FeatureSpec]:
-        length = self.description.max_seq_length
-        return TextFeatures(max_seq_length=length).specs
-
     def _text_signatures(self) -> Signatures:
-        return {"serve_text": self._serve_text(self._model.form.prompt())}
+        return {"serve_text": self._of_text()}
+
+    def _serve_text(self, text: tf.Tensor) -> Tensors:
+        """See `Serving._serve_text`; the prompt is put before each text."""
+        if prompt := self._model.form.prompt():
+            text = tf.strings.join([prompt, text])
+        return super()._serve_text(text)
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         return {"vectors": self.scores(rows)}

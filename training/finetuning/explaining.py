@@ -20,6 +20,7 @@ from data.calibration import KINDS
 from data.in_graph import tagging, windows
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
+from data.text.tokenization import whole_characters
 from training.config.finetuning_options import ClassifierOptions
 from training.start.description import TaskDescription
 
@@ -83,8 +84,8 @@ class Explainer:
         error of 2 % at most: the number of steps is doubled until it is so.
         Raises ValueError for a text of more windows than fit into memory.
         """
-        encoded = [text.encode("utf-8", "replace") for text in texts]
-        columns = self._tokenizer.tokenize_with_offsets(tf.constant(encoded))
+        whole = [whole_characters(text) for text in texts]
+        columns = self._tokenizer.tokenize_with_offsets(tf.constant(whole))
         ids = columns[0]
         special = [self._vocab[token] for token in ("[CLS]", "[SEP]")]
         rows = self._lay_out(ids, *special)

@@ -39,7 +39,7 @@ def write_predictions(
     answers = answers_of(task, set_name, scores)
     path = os.path.join(output_dir, f"predictions{suffix}.tsv")
     if task.kind == "tagging":
-        files.write_text(path, tsv(_tagged_rows(task, set_name, answers)))
+        _write_table(path, _tagged_rows(task, set_name, answers))
         logging.info("Wrote %s", path)
         return
     if is_first:
@@ -56,7 +56,7 @@ def write_predictions(
         if with_texts:
             cells = _cells(_texts_of(example), _choices_of(example))
         rows.append([example.guid, *cells, _cell(text), *map(score, row)])
-    files.write_text(path, tsv([header, *rows]))
+    _write_table(path, [header, *rows])
     submission = task.submission(set_name, texts)
     if submission:
         place = os.path.join(output_dir, submission.file_name)
@@ -96,7 +96,7 @@ def write_dev_predictions(
         ]
         for one in judged
     ]
-    files.write_text(path, tsv([header, *rows]))
+    _write_table(path, [header, *rows])
     page = os.path.join(output_dir, f"errors{suffix}.html")
     shown = judged[:_MOST_SHOWN]
     title = f"{task.name}, {set_name}, step {step}"
@@ -123,7 +123,7 @@ def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
     )
     found = [
         Judged(
-            id=_encodable(example.guid),
+            id=example.guid,
             texts=_texts_of(example),
             choices=_choices_of(example),
             gold=text_of(_cell(gold)),
@@ -181,22 +181,23 @@ def _cell(answer: str | float) -> str:
     return np.format_float_positional(answer, trim="-")
 
 
-def _encodable(text: str) -> str:
-    """Replaces half of a pair of surrogates, which JSON can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _texts_of(example: Example) -> list[str]:
     """The texts of an example, without the choices."""
     if isinstance(example, ChoiceExample):
         texts = example.contexts[:1]
     else:
         texts = [example.text_a, example.text_b]
-    return [_encodable(text) for text in texts if text is not None]
+    return [text for text in texts if text is not None]
 
 
 def _choices_of(example: Example) -> list[str]:
-    return [*map(_encodable, getattr(example, "choices", ()))]
+    return [*getattr(example, "choices", ())]
+
+
+def _write_table(path: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Writes rows; "?" is half a pair of surrogates, which JSON can hold."""
+    text = tsv(rows).encode("utf-8", "replace")
+    files.write_text(path, text.decode("utf-8"))
 
 
 def write_test_results(output_dir: str, predictions: np.ndarray) -> None:

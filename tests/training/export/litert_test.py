@@ -187,6 +187,8 @@ def test_a_file_answers_as_its_run(other, goldens):
             np.testing.assert_allclose(*pairs, rtol=0, atol=rounding.EQUAL)
         with pytest.raises(ValueError, match="no prompt 'x'; .* query, other"):
             ours.encode(["a"], prompt_name="x")
+        with pytest.raises(ValueError, match="vector_size is 8, .*leave it"):
+            ours.encode(["a"], vector_size=8)
         with pytest.raises(ValueError, match="not search; load the output_dir"):
             ours.search(["a"], TEXTS)
         return

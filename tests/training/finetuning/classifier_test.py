@@ -140,20 +140,24 @@ def check_dev_predictions(out, kind, metrics):
         assert found["confusion_matrix"] == counts
 
 
+def scores_of(predictions, loss, label_mask=None):
+    return ExampleScores(
+        predictions=np.array(predictions, np.float32),
+        labels=np.zeros([len(loss), 1]),
+        label_mask=label_mask,
+        loss=np.array(loss, np.float32),
+        score=np.ones(len(loss)),
+        weight=np.ones(len(loss)),
+    )
+
+
 def test_numbers_of_any_size_are_written_exactly(tmp_path):
     gold, found = [1234567.0, 16777217.0, 3.25, 1e-7], [1234567.5, 0.1, 5, -1]
     (tmp_path / "dev.jsonl").write_text(
         "".join(f'{{"text": "x", "label": {number}}}\n' for number in gold)
     )
     task = get_task("jsonl", str(tmp_path), kind="regression")
-    scores = ExampleScores(
-        predictions=np.array(found, np.float32)[:, np.newaxis],
-        labels=np.zeros([4, 1]),
-        label_mask=None,
-        loss=np.array([4, 3, 2, 1], np.float32),
-        score=np.ones(4),
-        weight=np.ones(4),
-    )
+    scores = scores_of([[number] for number in found], [4, 3, 2, 1])
     arguments = task, "dev", scores, str(tmp_path)
     prediction_files.write_dev_predictions(*arguments, is_first=True, step=3)
     prediction_files.write_predictions(*arguments, is_first=True)
@@ -172,17 +176,39 @@ def test_numbers_of_any_size_are_written_exactly(tmp_path):
     assert cells("predictions.tsv", 1) == [[text, text] for text in texts]
 
 
+@pytest.mark.parametrize("kind", ["single", "choice", "tagging"])
+def test_half_of_a_pair_does_not_stop_the_files(tmp_path, kind):
+    # JSON can hold it, UTF-8 cannot.
+    odd, columns = "a\ud800", {"id_column": "id"}
+    row = {"id": odd, "text": odd, "label": odd}
+    if kind == "choice":
+        row |= {"a": odd, "b": odd, "label": 0}
+        columns["choice_columns"] = ["a", "b"]
+    if kind == "tagging":
+        row = {"words": [odd], "label": [odd]}
+        columns = {}
+    for name in "train", "dev", "test":
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    task = get_task("jsonl", str(tmp_path), kind=kind, **columns)
+    shape = [1, *[1] * (kind == "tagging"), len(task.labels)]
+    scores = scores_of(np.ones(shape), [1], np.ones([1, 1], int))
+    arguments = scores, str(tmp_path)
+    prediction_files.write_dev_predictions(
+        task, "dev", *arguments, is_first=True, step=3
+    )
+    prediction_files.write_predictions(
+        task, "test", *arguments, is_first=True, with_texts=True
+    )
+    tables = [path.read_text("utf-8") for path in tmp_path.glob("*.tsv")]
+    found = "".join(tables)
+    assert found.count("a?") == {"single": 9, "choice": 8, "tagging": 2}[kind]
+    assert kind == "tagging" or "a?" in (tmp_path / "errors.html").read_text()
+
+
 def test_a_further_dev_set_has_files_of_its_name(tmp_path):
     write_files(tmp_path, FOLDERS["mnli"])
     task = get_task("mnli", str(tmp_path))
-    scores = ExampleScores(
-        predictions=np.array([[0.5, 0.3, 0.2]] * 4, np.float32),
-        labels=np.zeros([4, 1]),
-        label_mask=None,
-        loss=np.array([0.5, 2.0, 1.0, 2.0], np.float32),
-        score=np.ones(4),
-        weight=np.ones(4),
-    )
+    scores = scores_of([[0.5, 0.3, 0.2]] * 4, [0.5, 2.0, 1.0, 2.0])
     for number, name in enumerate(task.dev_sets):
         prediction_files.write_dev_predictions(
             task, name, scores, str(tmp_path), is_first=not number, step=3

@@ -51,6 +51,14 @@ def test_wordpieces_are_joined_to_words_of_the_text(model):
     assert all(TEXT[w["start"] : w["end"]] == w["word"] for w in found["words"])
 
 
+def test_half_of_a_surrogate_pair_is_read_as_by_predict(model):
+    whole, half = model.explain("the man"), model.explain("the \ud800man")
+    assert half["score"] == pytest.approx(whole["score"], abs=1e-6)
+    assert half["words"][1]["word"].endswith("man")
+    expected = model.predict(["the \ud800man"])[0]["score"]
+    assert 1 / (1 + np.exp(-half["score"])) == pytest.approx(expected, abs=1e-4)
+
+
 def test_both_texts_of_a_pair_are_explained_and_what_is_cut_off_is_not(
     model,
 ):

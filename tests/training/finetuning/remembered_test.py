@@ -364,6 +364,19 @@ def questioned(goldens, tmp_path_factory):
     return options
 
 
+def test_an_export_of_questions_refuses_another_head(questioned, tmp_path):
+    out, names = str(tmp_path / "out"), ["linear", "bilstm"]
+    shutil.copytree(questioned.output_dir, out)
+    for made, other in names, names[::-1]:
+        assert saved_model.describes_export(out, {"head": made})
+        with pytest.raises(
+            ValueError, match=f"--head={other}: .*--head={made}"
+        ):
+            saved_model.describes_export(out, {"head": other})
+        head = {"feature_based": "", "head": other}
+        (tmp_path / "out/head.json").write_text(json.dumps(head))
+
+
 def threshold_in(folder):
     task = json.loads((folder / "task.json").read_text())
     return task["null_score_diff_threshold"]

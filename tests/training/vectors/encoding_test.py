@@ -272,3 +272,21 @@ def test_python_refuses_what_is_no_text_or_no_model_of_vectors(released):
         model.search(["one"], ["two"], top_k=0)
     with pytest.raises(ValueError, match="kind='vectors'"):
         bert.load(released, kind="encoder").search(["one"], ["two"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": (0,)}, "ignore layers: leave out layers, or give pooling,"),
+        ({"layer_mix": "sum"}, "without pooling .* would ignore layer_mix: "),
+        (
+            {"pooling": "cls", "prompt_name": "", "vector_size": 8},
+            "with prompt_name, vector_size .* out pooling, or leave out p",
+        ),
+    ],
+)
+def test_python_refuses_what_sentence_vectors_ignore(
+    released, settings, message
+):
+    with pytest.raises(ValueError, match=message):
+        bert.load(released).encode(["one"], **settings)
