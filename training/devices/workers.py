@@ -287,7 +287,7 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
     Writing a file replaces its link. The folder may be missing; `name` is part
     of the copy's name, such as `worker-1`. The copy is in the system's
     temporary folder (TMPDIR), and only this user can read it. It is removed at
-    the end; a worker that is killed leaves it there.
+    the end; a process that is killed, or that `end_process` ends, leaves it.
     """
     with tempfile.TemporaryDirectory(
         prefix=f"bert-{name}{files.OF_LINKS}", ignore_cleanup_errors=True
