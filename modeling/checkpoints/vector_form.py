@@ -198,8 +198,9 @@ def _check_case(folder: str) -> None:
 
 def read_max_seq_length(folder: str) -> int | None:
     """Reads the most wordpieces of a text; None = no file says it."""
-    if not files.exists(os.path.join(folder, _MODULES)):
-        return None
+    ours = _read(folder, VECTOR_FORM).get("max_seq_length")
+    if ours or not files.exists(os.path.join(folder, _MODULES)):
+        return ours
     # Releases from 5 on write it for the tokenizer alone.
     length = _read(folder, _TEXTS).get("max_seq_length")
     most = _read(folder, "tokenizer_config.json").get("model_max_length")
