@@ -36,11 +36,11 @@ def _run(options: SquadOptions) -> None:
 
 def _squad_options() -> SquadOptions:
     """What to do; a threshold that is not given may have been found before."""
-    return flags.read(
+    options = flags.read(
         SquadOptions,
         null_score_diff_threshold=flags.given("null_score_diff_threshold"),
-        eval_batch_size=flags.value("predict_batch_size"),
     )
+    return options.replace(eval_batch_size=flags.value("predict_batch_size"))
 
 
 if __name__ == "__main__":

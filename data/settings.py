@@ -73,6 +73,7 @@ class Field(NamedTuple):
     """A field of an options class.
 
     Attributes:
+      owner: the options class.
       name: its name.
       flag: name of its flag; None = it has none.
       type: its type, without `| None`; a list's is `list` or `tuple`.
@@ -83,6 +84,7 @@ class Field(NamedTuple):
       fixed: for options within options, values that have no flag there.
     """
 
+    owner: type
     name: str
     flag: str | None
     type: Any
@@ -248,13 +250,7 @@ def _is_a(expected: type, value: Any) -> bool:
 
 def names_of(options_class: type) -> set[str]:
     """Returns the names of all fields that `make` takes values for."""
-    names = set()
-    for field in fields_of(options_class):
-        if field.is_group:
-            names |= names_of(field.type) - field.fixed.keys()
-        else:
-            names.add(field.flag or field.name)
-    return names
+    return {field.flag or field.name for field in flat_fields(options_class)}
 
 
 def check_names(
@@ -278,6 +274,16 @@ def nearest(name: str, known: Collection[str]) -> str:
     return f" (the nearest is {found[0]})" if found else ""
 
 
+def flat_fields(options_class: type) -> Iterator[Field]:
+    """Yields the fields of an options class, those of groups unless fixed."""
+    for field in fields_of(options_class):
+        if field.is_group:
+            within = flat_fields(field.type)
+            yield from (f for f in within if f.name not in field.fixed)
+        else:
+            yield field
+
+
 def fields_of(options_class: type) -> Iterator[Field]:
     """Yields the fields of an options class, groups unopened."""
     hints = typing.get_type_hints(options_class)
@@ -294,6 +300,7 @@ def fields_of(options_class: type) -> Iterator[Field]:
         flag = bounds and (bounds.flag or field.name)
         fixed = field.metadata.get("fixed", {})
         yield Field(
+            options_class,
             field.name,
             flag,
             hint,

@@ -12,7 +12,8 @@ checkpoint. Weights are float32; with the policy `mixed_bfloat16` Keras casts
 them where they are used.
 """
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -153,12 +154,21 @@ class Layer(keras.layers.Layer):
         try:
             return tf.convert_to_tensor(value)
         except ValueError:
-            lengths = sorted({len(x) for x in value if np.ndim(x)})
+            lengths = ", ".join(map(str, _row_lengths(value)))
             raise ValueError(
                 f"{self.name}: the rows of a list have different lengths "
-                f"({', '.join(map(str, lengths))}); pad them to one length "
+                f"({lengths}); pad them to one length "
                 "with 0, and give an input_mask with 0 at the padding."
             ) from None
+
+
+def _row_lengths(rows: Iterable[Any]) -> list[int]:
+    """Returns the lengths of nested lists at the first depth they differ."""
+    lists = [row for row in rows if isinstance(row, (list, tuple))]
+    lengths = sorted({len(row) for row in lists})
+    if len(lengths) == 1:
+        return _row_lengths(itertools.chain(*lists)) or lengths
+    return lengths
 
 
 def _parts(

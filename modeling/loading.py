@@ -127,17 +127,16 @@ def load(
         tokenizer=tokenizer,
         labels=labels,
         report=_assign(checkpoint, kind, model),
-        max_seq_length=_max_seq_length(found, getattr(model, "form", None)),
+        max_seq_length=max_seq_length_of(found),
         description=found.description,
         folder=found.path,
     )
 
 
-def _max_seq_length(found: ModelFolder, form: VectorForm | None) -> int | None:
-    """Returns the most wordpieces of a row, if a file says it."""
+def max_seq_length_of(found: ModelFolder) -> int | None:
+    """Returns the most wordpieces of a row; None = no file says it."""
     length = (found.description or {}).get("max_seq_length")
-    length = length or read_max_seq_length(found.path)
-    return length or (form and form.max_seq_length)
+    return length or read_max_seq_length(found.path)
 
 
 def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:

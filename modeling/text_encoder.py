@@ -12,7 +12,7 @@ from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from modeling.checkpoints.model_folder import find
 from modeling.layers import registered
-from modeling.loading import ENCODER, tokenizer_of
+from modeling.loading import ENCODER, max_seq_length_of, tokenizer_of
 
 _LONGEST = 512  # wordpieces of a row, if no model says
 _SHORTEST = 5  # [CLS] a [SEP] b [SEP]
@@ -132,8 +132,8 @@ def _of_folder(path, max_seq_length):
     return tokenizer.vocab, {
         "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
         "never_split": tokenizer.never_split,
-        "max_seq_length": (found.description or {}).get("max_seq_length")
-        or most,
+        # A file of a tokenizer may say more than the model has.
+        "max_seq_length": min(max_seq_length_of(found) or most, most),
     }
 
 

@@ -156,6 +156,8 @@ class HuggingFaceCheckpoint:
         names = read_json(index, ("weight_map",), _REMEDY)["weight_map"]
         if not isinstance(names, dict):
             raise self._damaged(INDEX, "weight_map is no object")
+        if not all(isinstance(name, str) for name in names.values()):
+            raise self._damaged(INDEX, "weight_map has no names of files")
         return sorted(set(names.values()))
 
     def _open(self, name: str):

@@ -116,11 +116,12 @@ class VectorForm:
         path = os.path.join(folder, VECTOR_FORM)
         if files.exists(path):
             facts = read_json(path)
-        else:
-            path = os.path.join(folder, _MODULES)
+        elif files.exists(path := os.path.join(folder, _MODULES)):
             facts = _read_theirs(folder)
+        else:
+            return None
         try:
-            return None if facts is None else cls(**facts)
+            return cls(**facts)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} is damaged or has another version ({error}); write it "
@@ -128,15 +129,24 @@ class VectorForm:
             ) from None
 
 
-def _read_theirs(folder: str) -> dict[str, Any] | None:
-    """Reads the arguments of a form of sentence-transformers; None = none.
+def _read_theirs(folder: str) -> dict[str, Any]:
+    """Reads the arguments of a form of sentence-transformers.
 
     Raises ValueError for a module, a pooling or a lower-casing that is not
     known here, and for damaged files.
     """
+    try:
+        return _arguments(folder)
+    except (AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{folder}: {_MODULES}, {_CONFIG} or {_POOLING}/config.json is "
+            f"damaged ({error}); {_REMEDY}."
+        ) from None
+
+
+def _arguments(folder: str) -> dict[str, Any]:
+    """Reads them from files whose values may have any type."""
     path = os.path.join(folder, _MODULES)
-    if not files.exists(path):
-        return None
     modules = read_json_list(path, ("type", "path"), _REMEDY)
     names = [module["type"].rpartition(".")[2] for module in modules]
     if tuple(names) not in (_KNOWN[:2], _KNOWN):
@@ -198,8 +208,9 @@ def _check_case(folder: str) -> None:
 
 def read_max_seq_length(folder: str) -> int | None:
     """Reads the most wordpieces of a text; None = no file says it."""
-    if not files.exists(os.path.join(folder, _MODULES)):
-        return None
+    ours = _read(folder, VECTOR_FORM).get("max_seq_length")
+    if ours or not files.exists(os.path.join(folder, _MODULES)):
+        return ours
     # Releases from 5 on write it for the tokenizer alone.
     length = _read(folder, _TEXTS).get("max_seq_length")
     most = _read(folder, "tokenizer_config.json").get("model_max_length")

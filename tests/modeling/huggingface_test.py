@@ -236,6 +236,14 @@ def test_shards_are_one_checkpoint(tmp_path, monkeypatch):
         checkpoints.open_checkpoint(str(folder))
 
 
+@pytest.mark.parametrize("weight_map", [[], {"a": 1}, {"a": ["b"]}])
+def test_an_index_that_names_no_files_is_damaged(tmp_path, weight_map):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises(ValueError, match="damaged or incomplete .weight_map"):
+        checkpoints.open_checkpoint(str(tmp_path))
+
+
 def test_a_decoder_that_is_the_table_is_not_a_second_one(tmp_path):
     tensors = theirs.tensors_of("BertForPreTraining")
     bias = tensors.pop("cls.predictions.bias")

@@ -129,6 +129,29 @@ def test_damaged_modules_are_refused(tmp_path):
             VectorForm.find(folder)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"config": {"prompts": ["a"]}},
+        {"config": {"vector_sizes": 8}},
+        {"pooling": {"pooling_mode": [1, 2]}},
+    ],
+)
+def test_values_of_another_type_are_damage(tmp_path, changes):
+    folder = write(
+        tmp_path, **({"pooling": {"pooling_mode": "mean"}} | changes)
+    )
+    with pytest.raises(ValueError, match="is damaged .*get the folder again"):
+        VectorForm.find(folder)
+
+
+def test_a_module_whose_type_is_no_string_is_damage(tmp_path):
+    folder = write(tmp_path, {"pooling_mode": "mean"})
+    (tmp_path / "modules.json").write_text('[{"type": 1, "path": ""}]')
+    with pytest.raises(ValueError, match="modules.json, .* is damaged"):
+        VectorForm.find(folder)
+
+
 def test_what_is_written_is_read_again(tmp_path):
     form = VectorForm(
         pooling="cls",

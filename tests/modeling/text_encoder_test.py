@@ -1,5 +1,6 @@
 """`TextEncoder`: strings to the rows of the Python tokenizer, in any model."""
 
+import json
 import shutil
 import sys
 
@@ -79,6 +80,34 @@ def test_a_folder_says_case_and_length(folder, vocab_file):
     assert_equal(cut(TEXTS, SECOND), rows(TEXTS, SECOND, vocab_file))
     with pytest.raises(ValueError, match=f"give at most {positions}"):
         modeling.TextEncoder(folder, max_seq_length=positions + 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"sentence_vectors.json": {"max_seq_length": 20}}, 20),
+        (
+            {
+                "modules.json": [],
+                "sentence_bert_config.json": {"max_seq_length": 24},
+            },
+            24,
+        ),
+        # More than the model's positions.
+        ({"sentence_vectors.json": {"max_seq_length": 9999}}, None),
+    ],
+)
+def test_a_folder_of_vectors_says_the_length(folder, tmp_path, files, expected):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    for name, content in files.items():
+        (copy / name).write_text(json.dumps(content))
+    loaded = modeling.load(copy, kind="encoder")
+    layer = modeling.TextEncoder(copy)
+    if expected is None:
+        expected = loaded.config.max_position_embeddings
+    else:
+        assert loaded.max_seq_length == expected
+    assert layer.max_seq_length == expected
 
 
 def test_never_split_keeps_masks_whole(vocab_file):

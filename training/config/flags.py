@@ -50,20 +50,13 @@ def define(
       **defaults: field -> default of its flag in this program, where it differs
         from the field's.
     """
-    for field in settings.fields_of(options_class):
-        if field.is_group:
-            inner = {f.name for f in settings.fields_of(field.type)}
-            define(
-                field.type,
-                only=inner - field.fixed.keys(),
-                is_new=is_new,
-                **defaults,
-            )
-        elif field.flag and (only is None or field.name in only):
-            if field.flag not in FLAGS:
-                # The docstring's first line is the flags' title in --help.
-                title = options_class.__doc__.split("\n", 1)[0].rstrip(".")
-                _define_flag(field, title, is_new, defaults)
+    for field in settings.flat_fields(options_class):
+        in_group = field.owner is not options_class
+        is_asked = only is None or field.name in only or in_group
+        if field.flag and is_asked and field.flag not in FLAGS:
+            # The docstring's first line is the flags' title in --help.
+            title = field.owner.__doc__.split("\n", 1)[0].rstrip(".")
+            _define_flag(field, title, is_new, defaults)
 
 
 def _define_flag(
@@ -92,30 +85,24 @@ def _define_flag(
 def read(options_class: type, **values: Any) -> Any:
     """Makes options of a class from the parsed flags.
 
-    `values` are field -> value that replaces the flag's, in groups too. Fields
-    without a flag keep their defaults; a field `given` holds the names of the
-    flags that the command gives. Raises ValueError if a value is out of bounds,
-    or values contradict each other.
+    `values` replace those of the flags, see `settings.make`. Fields without a
+    flag keep their defaults; a field `given` holds the names of the flags that
+    the command gives. Raises ValueError if a value is out of bounds, or values
+    contradict each other.
     """
-    given = {}
-    for field in settings.fields_of(options_class):
-        if field.name in values:
-            given[field.name] = values[field.name]
-        elif field.name == "given":
-            given["given"] = frozenset(n for n in FLAGS if FLAGS[n].present)
-        elif field.is_group:
-            given[field.name] = read(field.type, **(field.fixed | values))
-        elif field.flag and field.flag in FLAGS:
-            given[field.name] = _value(field)
-    return options_class(**given)
+    found = {
+        field.flag: _value(field)
+        for field in settings.flat_fields(options_class)
+        if field.flag in FLAGS
+    }
+    found["given"] = frozenset(n for n in FLAGS if FLAGS[n].present)
+    return settings.make(options_class, found | values)
 
 
 def _value(field: settings.Field) -> Any:
-    """The value of a flag, in the type of its field."""
+    """The value of a flag; a list has items of the field's type."""
     found = value(field.flag)
-    if field.setting.parse:
-        return field.setting.parse(found)
-    if field.item is None or found is None:
+    if field.setting.parse or field.item is None or found is None:
         return found
     try:
         return field.type(map(field.item, found))

@@ -7,12 +7,9 @@ of the folder, which holds links to the files and is removed at the end.
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
-import shutil
 import socket
-import stat
 import sys
 import tempfile
 import threading
@@ -24,7 +21,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files, locks
+from data.storage import files
 from training.devices import preemption
 
 # The run stops if a worker cannot be reached for this long. It is more than a
@@ -289,58 +286,16 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
 
     Writing a file replaces its link. The folder may be missing; `name` is part
     of the copy's name, such as `worker-1`. The copy is in the system's
-    temporary folder (TMPDIR); it is removed at the end, or by the next run if
-    this one is killed. Raises OSError if another run on this host uses the
-    copy, or another file has its name.
+    temporary folder (TMPDIR), and only this user can read it. It is removed at
+    the end; a process that is killed, or that `end_process` ends, leaves it.
     """
-    full = folder if "://" in folder else os.path.abspath(folder)
-    mark = hashlib.sha256(full.encode()).hexdigest()[:8]
-    name = f"bert-{os.getuid()}-{name}{files.OF_LINKS}{mark}"
-    copy = os.path.join(tempfile.gettempdir(), name)
-    _make_private(copy)
-    with locks.sole_use(copy):
-        _empty(copy)
+    with tempfile.TemporaryDirectory(
+        prefix=f"bert-{name}{files.OF_LINKS}", ignore_cleanup_errors=True
+    ) as copy:
         logging.info("The chief writes %s, this worker %s.", folder, copy)
-        try:
-            if tf.io.gfile.isdir(folder):
-                _link(folder, copy)
-            yield copy
-        finally:
-            _empty(copy)
-    with contextlib.suppress(OSError):
-        os.rmdir(copy)
-
-
-def _make_private(folder: str) -> None:
-    """Creates a folder that no other user can read or write.
-
-    The name can be guessed, and any user may write to TMPDIR. An existing
-    folder is emptied later, so it must belong to this user.
-    """
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, mode=0o700)
-    found = os.lstat(folder)  # does not follow a link
-    mode = stat.S_IMODE(found.st_mode) & 0o777
-    for is_wrong, problem in (
-        (stat.S_ISLNK(found.st_mode), "a symbolic link"),
-        (not stat.S_ISDIR(found.st_mode), "not a folder"),
-        (found.st_uid != os.getuid(), "another user's"),
-        (mode != 0o700, f"a folder of mode {mode:04o}"),
-    ):
-        if is_wrong:
-            raise OSError(
-                f"{folder} is {problem}, but this worker needs its own folder "
-                "there (mode 0700). Remove it, or set TMPDIR."
-            )
-
-
-def _empty(folder: str) -> None:
-    """Removes the content of a folder except for the lock."""
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        elif entry.name != ".lock":
-            os.remove(entry.path)
+        if tf.io.gfile.isdir(folder):
+            _link(folder, copy)
+        yield copy
 
 
 def _link(source: str, target: str) -> None:
