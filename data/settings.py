@@ -284,6 +284,18 @@ def flat_fields(options_class: type) -> Iterator[Field]:
             yield field
 
 
+def first_change(name: str, now: Any, before: Any) -> tuple[str, Any, Any]:
+    """Returns the first flag in which two values of a field differ, and both.
+
+    `name` is the field's; a group has several flags.
+    """
+    for field in flat_fields(type(now)) if isinstance(now, Settings) else ():
+        values = [getattr(value, field.name) for value in (now, before)]
+        if values[0] != values[1]:
+            return field.flag, *values
+    return name, now, before
+
+
 def fields_of(options_class: type) -> Iterator[Field]:
     """Yields the fields of an options class, groups unopened."""
     hints = typing.get_type_hints(options_class)

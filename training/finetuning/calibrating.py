@@ -11,6 +11,7 @@ from typing import Any
 from absl import logging
 
 from data.calibration import Calibration
+from data.settings import first_change
 from data.storage import files
 from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
@@ -35,11 +36,9 @@ def check(options: ClassifierOptions, described: Description | None) -> None:
         return
     made_with = described.options()
     for name in _OF_TEXTS:
-        now, before = (
-            getattr(options, name, options.find(name)),
-            made_with[name],
-        )
-        if now != before:
+        now = getattr(options, name, options.find(name))
+        if now != made_with[name]:
+            name, now, before = first_change(name, now, made_with[name])
             raise ValueError(
                 f"--calibrate with --{name}={now}, but the model of "
                 f"{options.output_dir} was made with {before}, and its "

@@ -6,7 +6,7 @@ from typing import Any
 
 from absl import logging
 
-from data.settings import Settings, names_of
+from data.settings import Settings, first_change, names_of
 from data.storage import files, outputs
 from data.storage.json_files import find_json
 from data.tasks import has_dev_file, task_options
@@ -224,14 +224,15 @@ def _left_out(
     for name, value in made_with.items():
         if value == now.get(name):
             continue
+        flag, ours, theirs = first_change(name, now.get(name), value)
         if name in given:
             logging.warning(
                 "--%s=%s, but the model of %s was made with %s; this command "
                 "uses %s.",
-                *(name, now[name], folder, value, now[name]),
+                *(flag, ours, folder, theirs, ours),
             )
         else:
-            logging.info("--%s=%s, as %s says.", name, value, folder)
+            logging.info("--%s=%s, as %s says.", flag, theirs, folder)
             left_out[name] = value
     return left_out
 
