@@ -230,6 +230,18 @@ def test_of_a_trial_that_went_back_its_own_last_checkpoint_is_kept(
     assert CheckpointManager(str(folder)).steps() == [2]
 
 
+@pytest.mark.parametrize(("number", "kept"), [(None, 1), (5, 2)])
+def test_a_number_of_checkpoints_holds_for_each_trial(
+    goldens, tmp_path, trained, number, kept
+):
+    write_table(tmp_path / "data", "single")
+    options = classifier_options(goldens, tmp_path)
+    options = options.replace(keep_checkpoint_max=number)
+    run(options, TrialOptions(num_trials=2))
+    found = sorted((tmp_path / "out").glob("trial-*/*.index"))
+    assert len(found) == kept + 2  # the made-up run keeps both of the chosen
+
+
 def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
     caplog.set_level("INFO", logger="absl")
     write_table(tmp_path / "data", "single")
