@@ -124,7 +124,8 @@ def _hidden_size() -> int | None:
 def _run_folder(output_dir: str) -> str:
     """The folder of the run that goes on; "" = a run begins."""
     # Before its first checkpoint a folder may hold files of another model.
-    has_run = files.exists(os.path.join(output_dir, "checkpoint"))
+    of_run = ("checkpoint", "model.ckpt-*.index")  # as `tf1.has_run`
+    has_run = any(files.find_in(output_dir, name) for name in of_run)
     return output_dir if has_run else flags.value("continue_from") or ""
 
 

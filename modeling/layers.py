@@ -164,6 +164,7 @@ class Layer(keras.layers.Layer):
 
 def _row_lengths(rows: Iterable[Any]) -> list[int]:
     """Returns the lengths of nested lists at the first depth they differ."""
+    rows = (row.tolist() if hasattr(row, "tolist") else row for row in rows)
     lists = [row for row in rows if isinstance(row, (list, tuple))]
     lengths = sorted({len(row) for row in lists})
     if len(lengths) == 1:

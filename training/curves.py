@@ -31,9 +31,12 @@ def read(patterns: Sequence[str]) -> Runs:
       FileNotFoundError: a pattern matches no folder with events.
     """
     found: dict = {}
-    for pattern in dict.fromkeys(patterns):
+    seen: set[str] = set()
+    for pattern in patterns:
         folders = [pattern] if files.exists(pattern) else files.find(pattern)
-        points = [x for folder in folders for x in _events(folder)]
+        folders = [folder.rstrip("/") for folder in folders]
+        points = [x for f in folders if f not in seen for x in _events(f)]
+        seen.update(folders)
         if not points:
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
@@ -47,8 +50,7 @@ def read(patterns: Sequence[str]) -> Runs:
 
 def _events(folder: str) -> Iterator[tuple[tuple[str, str], str, Curve]]:
     """Yields the curves of a folder and of those directly below it."""
-    above, name = os.path.split(folder.rstrip("/"))
-    name = os.path.join(above, _SEED.sub("", name)).rstrip("/") or folder
+    name = _SEED.sub("", folder) or folder
     below = sorted(filter(files.is_folder, files.find_in(folder, "*")))
     for path in (folder, *below):
         part = os.path.basename(path) if path != folder else ""
@@ -83,9 +85,9 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
     names = dict.fromkeys(name for name, _ in runs)
     colors = {name: f"C{i}" for i, name in enumerate(names)}
     for axis, tag in zip(panels.flat, tags, strict=False):
+        axis.set_title(tag, fontsize="medium")
         for (name, part), curves in runs.items():
             _draw_curves(axis, curves.get(tag), name, part, colors[name])
-        axis.set_title(tag, fontsize="medium")
         axis.set_xlabel("step")
         axis.grid(alpha=0.3)
     for axis in panels.flat[len(tags) :]:
@@ -111,16 +113,16 @@ def _draw_curves(
     """Draws the curve of one run, or the mean and band of its seeds."""
     if not curves:
         return
+    label = f"{name}, {part}" if part else name
     # The steps that all seeds have.
     steps = sorted(set.intersection(*map(set, curves)))
     most = max(map(len, curves))
     if len(steps) < most:
         logging.warning(
-            "%s: %d of %d steps are drawn, which all %d seeds have.",
-            *(name, len(steps), most, len(curves)),
+            "%s, %s: %d of %d steps are drawn, which all %d seeds have.",
+            *(label, axis.get_title(), len(steps), most, len(curves)),
         )
     values = np.array([[curve[step] for step in steps] for curve in curves])
-    label = f"{name}, {part}" if part else name
     style = "o--" if part else ".-"  # a run may have a point alone
     axis.plot(steps, values.mean(axis=0), style, color=color, label=label, ms=4)
     if len(curves) > 1:

@@ -48,7 +48,7 @@ _KEPT = (
 def check_preempted(strategy: tf.distribute.Strategy) -> None:
     """Raises `Preempted` if any worker received SIGTERM.
 
-    All workers must call it equally often.
+    All workers must call it equally often; it gathers a number from each.
     """
     if num_workers(strategy) == 1:
         preemption.check()

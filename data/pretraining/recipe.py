@@ -54,10 +54,11 @@ class Recipe(Settings, kw_only=False):
 
     def facts(self) -> dict[str, Any]:
         """All that records depend on, apart from the text, for the manifest."""
-        return {
+        # Without never_split, training takes its own flag.
+        tokens = list(self.never_split)  # as JSON has it
+        return ({"never_split": tokens} if tokens else {}) | {
             **dataclasses.asdict(self.options),
             "do_lower_case": self.do_lower_case,
-            "never_split": list(self.never_split),  # as JSON has it
             "word_segmenter": self.word_segmenter,
             "split_sentences": self.split_sentences,
             "compression": self.compression,

@@ -4,13 +4,9 @@ The model's answer is a range of wordpieces: lower-cased, without accents,
 possibly parts of words. The final text is the matching text of the paragraph.
 """
 
-import functools
-
 from data.squad.windows import TokenizedParagraph
 
 
-# Other windows and questions on a paragraph need the same texts.
-@functools.lru_cache(maxsize=4096)
 def final_text(
     paragraph: TokenizedParagraph, first: int, last: int
 ) -> tuple[str, int, int]:
@@ -21,6 +17,16 @@ def final_text(
 
     Source: get_final_text and its caller in run_squad.py.
     """
+    # Other windows and questions on a paragraph need the same texts.
+    texts, key = paragraph.final_texts, (first, last)
+    if key not in texts:
+        texts[key] = _find_text(paragraph, first, last)
+    return texts[key]
+
+
+def _find_text(
+    paragraph: TokenizedParagraph, first: int, last: int
+) -> tuple[str, int, int]:
     bounds = paragraph.bounds
     begin, end = (paragraph.word_of_token[token] for token in (first, last))
     text = " ".join(paragraph.words[begin : end + 1])

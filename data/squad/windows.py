@@ -41,6 +41,7 @@ class TokenizedParagraph:
       ids: int32, the ids of the wordpieces.
       bounds: index in `ids` of each word's first wordpiece, and the end. A
         word of control characters has no wordpieces.
+      final_texts: those that `final_text` has found.
     """
 
     def __init__(self, paragraph: Paragraph, tokenizer: FullTokenizer):
@@ -51,6 +52,7 @@ class TokenizedParagraph:
             ids += tokenizer.encode(word)
             self.bounds.append(len(ids))
         self.ids = np.array(ids, np.int32)
+        self.final_texts: dict[tuple[int, int], tuple[str, int, int]] = {}
 
     def tokens(self, start: int, end: int) -> list[str]:
         """Returns the wordpieces `start` to before `end` as text."""

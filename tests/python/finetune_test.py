@@ -321,16 +321,20 @@ def test_no_dev_set_gives_no_metrics(released, tmp_path, caplog):
     assert "Weights of the labels in the loss: x 1.5, y 0.75" in caplog.text
 
 
+@pytest.mark.parametrize("has_begun", [False, True])
+@pytest.mark.parametrize("dev", [None, 0.25])
 def test_the_dev_set_of_a_stopped_call_is_not_that_of_the_next(
-    released, tmp_path, records_only
+    released, tmp_path, records_only, has_begun, dev
 ):
     table = [(f"a {number}", "xy"[number % 2]) for number in range(24)]
     with pytest.raises(StopIteration):
-        bert.finetune(table, released, str(tmp_path), dev=0.25, **QUICK)
-    described = {"kind": "classification", "model": {}, "weights": ""}
-    (tmp_path / "task.json").write_text(json.dumps(described))
+        bert.finetune(table, released, str(tmp_path), dev=table[:5], **QUICK)
+    assert (tmp_path / "data/dev.jsonl").exists()
+    if has_begun:
+        described = {"kind": "classification", "model": {}, "weights": ""}
+        (tmp_path / "task.json").write_text(json.dumps(described))
     with pytest.raises(StopIteration):
-        bert.finetune(table, released, str(tmp_path), **QUICK)
+        bert.finetune(table, released, str(tmp_path), dev=dev, **QUICK)
     # Its rows are trained on now.
     assert {path.name for path in (tmp_path / "data").iterdir()} == {
         "train.jsonl"

@@ -73,7 +73,7 @@ def test_seeds_are_a_mean_with_a_band(runs, drawn):
 def test_steps_that_a_seed_lacks_are_told(runs, drawn, caplog):
     events.write_scalars(f"{runs}/rate1-seed2", {"loss": 1.0}, 30)
     curves.draw(curves.read([f"{runs}/rate1-seed*"]), f"{runs}/a.png", ["loss"])
-    assert f"{runs}/rate1: 2 of 3 steps are drawn, which all 2 seeds" in (
+    assert f"{runs}/rate1, loss: 2 of 3 steps are drawn, which all 2 seeds" in (
         caplog.text
     )
 

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -35,6 +36,7 @@ _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": '
     '{"type": "worker", "index": 0}}'
 )
+_copies: list[str] = []  # those of `private_copy`
 
 
 class Cluster(NamedTuple):
@@ -277,6 +279,8 @@ def end_process(message: str) -> None:
     """Exits immediately, because TensorFlow may wait for a lost worker."""
     logging.flush()
     print(f"error: {message}", file=sys.stderr, flush=True)
+    for copy in _copies:
+        shutil.rmtree(copy, ignore_errors=True)
     os._exit(preemption.EXIT_CODE)
 
 
@@ -287,11 +291,12 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
     Writing a file replaces its link. The folder may be missing; `name` is part
     of the copy's name, such as `worker-1`. The copy is in the system's
     temporary folder (TMPDIR), and only this user can read it. It is removed at
-    the end; a process that is killed, or that `end_process` ends, leaves it.
+    the end; a process that is killed leaves it.
     """
     with tempfile.TemporaryDirectory(
         prefix=f"bert-{name}{files.OF_LINKS}", ignore_cleanup_errors=True
     ) as copy:
+        _copies.append(copy)
         logging.info("The chief writes %s, this worker %s.", folder, copy)
         if tf.io.gfile.isdir(folder):
             _link(folder, copy)

@@ -17,9 +17,9 @@ from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.squad import answers
 from data.squad.articles import Article, SquadArticles
-from data.squad.examples import ExampleOptions
+from data.squad.examples import ExampleOptions, read_examples
 from data.squad.window_options import AnswerOptions, WindowOptions
-from data.squad.windows import Questions
+from data.squad.windows import convert_examples
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer
@@ -139,8 +139,10 @@ class _Reader(LiteAnswers):
         asked = {"id": "", "question": question}
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
         articles = SquadArticles("", [Article("", content)], "")
-        reading = ExampleOptions(is_training=False)
-        asked = Questions(articles, self._tokenizer, lengths, reading).converted
+        examples = read_examples(articles, ExampleOptions(is_training=False))
+        asked = list(
+            convert_examples(examples, self._tokenizer, lengths, False)
+        )
         windows = asked[0][1]
         shape = len(windows), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)

@@ -63,7 +63,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     if len(names) < 2:
         trials.run(options, trial_options)
         return
-    tasks = _tasks(options, names)
+    tasks, before = _tasks(options, names), _scores_in(options.output_dir)
     asked = tasks.pop(DIAGNOSTIC, None)
     # Check all tasks before the first one, which may take hours.
     for task_options in tasks.values():
@@ -87,7 +87,9 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         _gather(output_dir, tasks, outcomes)
     # A command that scores nothing does not change the table.
     if scores or failures:
-        write_table(output_dir, scores, failures, names)
+        replaced = {*outcomes, *failures} if options.do_eval else ()
+        kept = [x for x in before if x.task not in replaced]
+        write_table(output_dir, [*kept, *scores], failures, names)
     if failures:
         raise ValueError(
             f"{len(failures)} of {len({*tasks, *failures})} tasks failed: "
@@ -213,6 +215,16 @@ def _scores(
     return scores
 
 
+def _scores_in(output_dir: str) -> list[Score]:
+    """The scores of earlier commands for other tasks of the folder."""
+    path = os.path.join(output_dir, trials.TABLE)
+    scores = find_json(path, ("scores",)).get("scores", [])
+    try:
+        return [Score(*(x[name] for name in Score._fields)) for x in scores]
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(f"{path} is damaged; remove it.") from None
+
+
 def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
     """The folder of diagnostic.tsv, which differs between releases of GLUE."""
     places = [_folder(data_dir, name) for name in (DIAGNOSTIC, "diagnostic")]
@@ -262,11 +274,8 @@ def write_table(
     names: Sequence[str],
 ) -> None:
     """Writes glue.tsv and glue.json, and logs the table."""
-    path = os.path.join(output_dir, trials.TABLE)
-    before = [Score(**score) for score in find_json(path).get("scores", ())]
-    done = {*names, *(score.task for score in scores)}
-    # A command for fewer tasks keeps the scores of the others.
-    scores = [*(x for x in before if x.task not in done), *scores]
+    order = {name: number for number, name in enumerate(GLUE)}
+    scores = sorted(scores, key=lambda x: order.get(x.task, len(GLUE)))
     ran = list(dict.fromkeys(score.task for score in scores))
     asked = [name for name in names if name != DIAGNOSTIC]
     asked = list(dict.fromkeys([*asked, *ran]))
@@ -285,7 +294,7 @@ def write_table(
         "missing": [name for name in asked if name not in ran],
         "failures": dict(failures),
     }
-    write_json(path, found)
+    write_json(os.path.join(output_dir, trials.TABLE), found)
     notes = ""
     if len(ran) < len(asked):
         notes = f"\n({len(ran)} of {len(asked)} tasks)"

@@ -144,19 +144,18 @@ def _written(
             for name, path in paths.items():
                 python_rows.write_rows(path, rows[name])
             for path in stale:
-                logging.warning("%s, of a stopped call, is removed.", path)
+                logging.warning("%s, of an earlier call, is removed.", path)
                 files.remove(path)
             yield here.output_dir, data_dir
 
 
 def _left_by_stopped_call(output_dir: str, data_dir: str) -> dict[str, str]:
-    """The tables of a call that was stopped before it had a checkpoint.
+    """The tables of a call that was refused or stopped without a checkpoint.
 
     Rows of its dev set may be trained on now, and would then be scored.
     """
     described = model_folder.read_description(output_dir)
-    is_stopped = described and not described["weights"]
-    if not is_stopped or tf1.has_run(output_dir):
+    if tf1.has_run(output_dir) or described and described["weights"]:
         return {}
     paths = {name: _path(data_dir, name) for name in ("train", "dev", "test")}
     return {name: path for name, path in paths.items() if files.exists(path)}

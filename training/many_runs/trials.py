@@ -19,7 +19,7 @@ from data.storage.json_files import write_json
 from data.tables import aligned, tsv
 from data.tasks import KINDS, get_task
 from modeling.checkpoints import tf1
-from modeling.checkpoints.model_folder import chosen_trial
+from modeling.checkpoints.model_folder import DESCRIPTION, chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import check_batch_size, create_strategy
 from training.finetuning.finetuner import with_steps
@@ -130,6 +130,7 @@ def _open(
     options: ClassifierOptions, trials: TrialOptions
 ) -> tuple[list[ClassifierOptions], classifier.Opened]:
     """The planned trials; the first that has not begun, with all sets."""
+    _require_no_suite(options.output_dir)
     if tf1.has_run(options.output_dir):
         raise ValueError(
             f"--output_dir={options.output_dir} holds a run that is no trial; "
@@ -226,12 +227,7 @@ def _finish(
 
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
-    if files.exists(os.path.join(options.output_dir, TABLE)):
-        raise ValueError(
-            f"{options.output_dir} holds the runs of several tasks; give the "
-            f"folder of one, such as {options.output_dir}/"
-            f"{options.task_name}, or another --output_dir."
-        )
+    _require_no_suite(options.output_dir)
     folder = chosen_trial(options.output_dir)
     has_run = tf1.has_run(options.output_dir)
     is_chosen = folder != options.output_dir
@@ -242,6 +238,16 @@ def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
             "--output_dir."
         )
     return options.replace(output_dir=folder)
+
+
+def _require_no_suite(output_dir: str) -> None:
+    if files.exists(os.path.join(output_dir, TABLE)):
+        found = files.find_in(output_dir, f"*/{DESCRIPTION}")
+        raise ValueError(
+            f"--output_dir={output_dir} holds the runs of several tasks; give "
+            f"the folder of one, {', '.join(map(os.path.dirname, found))}, or "
+            "another one."
+        )
 
 
 def _begun(options: ClassifierOptions) -> set[str]:

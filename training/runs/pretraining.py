@@ -43,7 +43,7 @@ from training.start.tokenizer import (
 STRIPPED_NAME = "bert_model.ckpt"
 _DATA = ".data-00000-of-00001"
 # Flags without which the variables of a run's model are other ones.
-_OF_OBJECTIVE = {"objective", "generator_size"}
+_OF_OBJECTIVE = ("objective", "generator_size")
 
 
 class Opened(NamedTuple):
@@ -158,8 +158,8 @@ def _check_objective(
         before = CheckpointManager(folder, read_only=True).made_from()
         now = options.objectives.arguments(options.objective)
         now["objective"] = options.objective
-        for name in _OF_OBJECTIVE & before.keys():
-            if before[name] != now.get(name):
+        for name in _OF_OBJECTIVE:
+            if name in before and before[name] != now.get(name):
                 raise ValueError(
                     f"{folder} holds a run with --{name}={before[name]}; give "
                     "this flag, or another --output_dir."

@@ -52,7 +52,7 @@ _RULES = {
     *("do_lower_case", "never_split"),
     *names_of(WindowOptions),
     *names_of(AnswerOptions),
-}
+} - {"version_2_with_negative"}
 
 
 class Opened(NamedTuple):

@@ -30,11 +30,11 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
     """
     reports = {}
     manifest = manifests.read(plan.manifest_path, plan.facts)
-    # A damaged manifest will be overwritten.
-    published = {x["file"]: x for x in manifest.get("shards", ())}
-    for task, output in zip(plan.tasks, plan.output_files, strict=True):
+    published = _shards_of(manifest, plan) or [None] * len(plan.tasks)
+    for task, output, other in zip(
+        plan.tasks, plan.output_files, published, strict=True
+    ):
         report = load_report(task.path)
-        other = published.get(os.path.basename(output))
         # Without the first file, the shard has its final name: the run ended
         # or was stopped while it renamed the shards.
         if _is_whole(task.path, report) or _is_whole(output, report or other):
@@ -42,6 +42,19 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
         elif files.exists(report_path(task.path)):
             files.remove(report_path(task.path))
     return reports
+
+
+def _shards_of(
+    manifest: Mapping[str, Any], plan: Plan
+) -> list[dict[str, Any]] | None:
+    """The shards of a manifest; None = it is damaged, and written again."""
+    names = [os.path.basename(path) for path in plan.output_files]
+    try:
+        shards = manifest["shards"]
+        found = [(x["file"], x["sha256"], x["counts"]) for x in shards]
+    except (KeyError, TypeError):
+        return None
+    return shards if [name for name, *_ in found] == names else None
 
 
 def publish(plan: Plan, reports: Reports) -> dict[str, int]:

@@ -27,12 +27,15 @@ def path(tmp_path):
 def make(goldens, path):
     """Makes records in a folder of the test."""
 
-    def run(data, is_training=True, version_2=False, **options):
-        tokenizer = FullTokenizer(
-            options.get("vocab_file", str(goldens / "vocab.txt")),
-            options.get("do_lower_case", True),
-        )
-        windows = options.get("window_options", GOLDEN)
+    def run(
+        data,
+        is_training=True,
+        version_2=False,
+        vocab_file=f"{goldens}/vocab.txt",
+        do_lower_case=True,
+        windows=GOLDEN,
+    ):
+        tokenizer = FullTokenizer(vocab_file, do_lower_case)
         reading = ExampleOptions(is_training, version_2)
         questions = Questions(data, tokenizer, windows, reading)
         return make_records(questions, str(path))
@@ -171,9 +174,9 @@ def test_records_are_made_again_if_anything_changed(
         {"is_training": False},
         {"version_2": True},
         {"do_lower_case": False},
-        {"window_options": WindowOptions(95, 32, 16)},
-        {"window_options": WindowOptions(96, 31, 16)},
-        {"window_options": WindowOptions(96, 32, 15)},
+        {"windows": WindowOptions(95, 32, 16)},
+        {"windows": WindowOptions(96, 31, 16)},
+        {"windows": WindowOptions(96, 32, 15)},
     ]
     for change in changes:
         assert not make(many, **change).reused, change

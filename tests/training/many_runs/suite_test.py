@@ -343,21 +343,28 @@ def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
     suite.run(options_of(goldens, tmp_path, "CoLA,RTE,SST-2"), runs())
     table = (tmp_path / "out/glue.json").read_text()
     suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), runs())
+    # A task that fails before it is scored loses nothing.
+    (tmp_path / "glue/RTE/diverges").touch()
+    only = options_of(goldens, tmp_path, "CoLA,RTE", do_eval=False)
+    with pytest.raises(ValueError, match="1 of 2 tasks failed"):
+        suite.run(only, runs())
     before, after = map(
         json.loads, (table, (tmp_path / "out/glue.json").read_text())
     )
     assert after["average"] == pytest.approx(before["average"])
     assert after["num_tasks"] == 3 and after["missing"] == []
-    assert {x["task"] for x in after["scores"]} == {"CoLA", "RTE", "SST-2"}
+    assert [x["task"] for x in after["scores"]] == ["SST-2", "CoLA", "RTE"]
 
 
 def test_a_single_task_is_not_trained_in_the_folder_of_several(
     goldens, tmp_path
 ):
-    (tmp_path / "out").mkdir()
+    (tmp_path / "out/RTE").mkdir(parents=True)
+    (tmp_path / "out/RTE/task.json").touch()
     (tmp_path / "out/glue.json").write_text("{}")
-    with pytest.raises(ValueError, match="out/CoLA, or another --output_dir"):
-        suite.run(options_of(goldens, tmp_path, "CoLA"), runs())
+    for asked in runs(), runs(num_trials=2):
+        with pytest.raises(ValueError, match="folder of one, .*/out/RTE, or"):
+            suite.run(options_of(goldens, tmp_path, "CoLA"), asked)
 
 
 def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):

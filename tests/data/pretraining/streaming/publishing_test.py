@@ -171,15 +171,23 @@ def test_a_manifest_of_something_else_is_written_over(
     assert contents(folder) == expected
 
 
-def test_a_shard_that_the_manifest_has_lost_is_written_again(
-    folder, plan, reports
-):
+def test_shards_of_a_damaged_manifest_are_written_again(folder, plan, reports):
     publishing.publish(plan, reports)
     path = folder / "out.manifest.json"
     manifest = json.loads(path.read_text())
-    del manifest["shards"][1]
-    path.write_text(json.dumps(manifest))
-    assert list(publishing.finished_shards(plan)) == [0, 2]
+    for damaged in (manifest["shards"][1:], None, [{}] * 3):
+        path.write_text(json.dumps(manifest | {"shards": damaged}))
+        assert publishing.finished_shards(plan) == {}
+
+
+def test_shards_of_one_name_in_two_folders_are_finished(tmp_path):
+    names = [str(tmp_path / folder / "part") for folder in "xy"]
+    vocab = write_number_vocab(tmp_path / "vocab.txt", 100)
+    text = str(write_corpus(tmp_path / "a", 30))
+    plan = make_plan([text], names, recipe_of(vocab))
+    reports = {task.index: write_shard(task) for task in plan.tasks}
+    publishing.publish(plan, reports)
+    assert list(publishing.finished_shards(plan)) == [0, 1]
 
 
 def test_publishing_twice_touches_nothing(folder, plan, reports):
