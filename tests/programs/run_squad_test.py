@@ -103,7 +103,7 @@ def test_every_question_is_answered_in_all_files(answered, goldens):
     assert metrics["total"] == len(gold)
     assert metrics["HasAns_total"] + metrics["NoAns_total"] == len(gold)
     assert metrics["f1"] == pytest.approx(metrics["best_f1"])
-    assert "the best null_score_diff_threshold is" in log
+    assert "The best null_score_diff_threshold is" in log
     assert "***** Results at step 0 *****" in log
 
 

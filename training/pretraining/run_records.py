@@ -17,11 +17,15 @@ from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files, manifests
 from modeling import objectives
+from modeling.checkpoints import tf1
 from modeling.config import BertConfig
 from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
+from training.loop.checkpointing import CheckpointManager
 
 _LABELS = "next_sentence_labels"
+# Flags without which the variables of a run's model are other ones.
+_OF_OBJECTIVE = ("objective", "generator_size")
 # Number of records of each file whose labels are read.
 _NUM_LABELS = 1000
 
@@ -252,6 +256,21 @@ def _begins_and_ends(
 def of_manifest(opened: RecordFiles) -> dict[str, Any]:
     """Returns what the first file was made from; {} = nothing says it."""
     return (manifests.of_shard(opened.paths[0]) or {}).get("made_from", {})
+
+
+def require_same_objective(options: PretrainingOptions) -> None:
+    """Refuses another objective than that of the run in output_dir."""
+    folder = options.train.output_dir
+    if not tf1.has_run(folder):
+        return
+    before = CheckpointManager(folder, read_only=True).made_from()
+    now = made_from(options, None)
+    for name in _OF_OBJECTIVE:
+        if name in before and before[name] != now.get(name):
+            raise ValueError(
+                f"{folder} holds a run with --{name}={before[name]}; give "
+                "this flag, or another --output_dir."
+            )
 
 
 def made_from(

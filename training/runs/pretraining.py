@@ -42,8 +42,6 @@ from training.start.tokenizer import (
 
 STRIPPED_NAME = "bert_model.ckpt"
 _DATA = ".data-00000-of-00001"
-# Flags without which the variables of a run's model are other ones.
-_OF_OBJECTIVE = ("objective", "generator_size")
 
 
 class Opened(NamedTuple):
@@ -153,17 +151,7 @@ def _check_objective(
             "--do_predict asks for masked words and pairs of sentences, which "
             f"{flag} does not predict; leave one of them out."
         )
-    folder = options.train.output_dir
-    if tf1.has_run(folder):
-        before = CheckpointManager(folder, read_only=True).made_from()
-        now = options.objectives.arguments(options.objective)
-        now["objective"] = options.objective
-        for name in _OF_OBJECTIVE:
-            if name in before and before[name] != now.get(name):
-                raise ValueError(
-                    f"{folder} holds a run with --{name}={before[name]}; give "
-                    "this flag, or another --output_dir."
-                )
+    run_records.require_same_objective(options)
 
 
 def _read_vocabulary(

@@ -63,7 +63,7 @@ def test_windows_are_those_of_the_records(goldens, version, lengths):
         text = rows[i][window.doc_offset : -1]
         assert before[1:-1] == window.query_ids.tolist()
         assert text == window.doc_ids.tolist()
-        num_tokens = len(window.row().tokens)
+        num_tokens = len(window.tokens)
         assert batch["input_mask"][i].sum() == num_tokens
         segments = [0] * window.doc_offset + [1] * (window.doc_length + 1)
         assert batch["segment_ids"][i][:num_tokens].tolist() == segments

@@ -425,7 +425,10 @@ def test_a_threshold_for_other_flags_is_not_kept(
 ):
     folder = tmp_path / "out"
     shutil.copytree(questioned.output_dir, folder)
-    path, found = folder / "null_threshold.json", '{"found": "earlier"}'
+    path, found = (
+        folder / "null_threshold.json",
+        '{"null_score_diff_threshold": 2.0}',
+    )
     path.write_text(found)
     given = {"find_null_threshold": True, **changed}
     questions.run(asked(questioned, folder, given, **given))

@@ -212,3 +212,14 @@ def test_a_model_of_another_kind_or_objective_is_not_exported(
     )
     with pytest.raises(ValueError, match="--objective=left_to_right"):
         pretraining_signatures.check(out, "bert")
+
+
+def test_the_objective_that_a_run_had_is_named(trained, monkeypatch):
+    facts = {"objective": "replaced_tokens", "generator_size": 0.5}
+    monkeypatch.setattr(
+        pretraining.CheckpointManager, "made_from", lambda self: facts
+    )
+    for name in facts:  # with the first one, the second is asked for
+        with pytest.raises(ValueError, match=f"--{name}=.*give this flag"):
+            pretraining.run(trained)
+        facts["objective"] = trained.objective
