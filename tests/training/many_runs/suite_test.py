@@ -173,7 +173,7 @@ def test_one_failing_task_does_not_lose_the_others(goldens, tmp_path, ran):
     ):
         suite.run(options_of(goldens, tmp_path, "CoLA,rte,MRPC"), runs())
     found = json.loads((tmp_path / "out/glue.json").read_text())
-    assert [score["task"] for score in found["scores"]] == ["RTE", "MRPC"]
+    assert [score["task"] for score in found["scores"]] == ["MRPC", "RTE"]
     assert found["failures"] == {"CoLA": "step 3: loss became nan"}
     names = {path.name for path in (tmp_path / "out/submission").iterdir()}
     assert names == {"RTE.tsv", "MRPC.tsv"}
