@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_289,
-    "training": 12_262,
+    "training": 12_265,
     "modeling": 4_140,
     "studies": 1_501,
     "demo": 415,
     "programs": 768,
 }
-MOST_DOCSTRINGS = 8_606
+MOST_DOCSTRINGS = 8_607
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

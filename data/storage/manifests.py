@@ -77,14 +77,15 @@ def require_same(
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Returns what differs between two `made_from`, one entry for each name.
 
-    Of checksums, only the name is shown: `examples (sha256)`.
+    An option that one of them lacks is not set, such as 0, [] or "". Of
+    checksums, only the name is shown: `examples (sha256)`.
     """
     return [
         f"{name.removesuffix('_sha256')} (sha256)"
         if name.endswith("_sha256")
         else f"{name.rpartition('.')[2]} {before.get(name)} -> {now.get(name)}"
         for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
+        if (before.get(name) or None) != (now.get(name) or None)
     ]
 
 

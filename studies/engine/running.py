@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,7 +18,6 @@ from studies.engine.declaring import Study
 from studies.engine.plan import Job
 from studies.engine.scales import LENGTH, SCALES, SIZES
 from studies.engine.study_options import (
-    FILE,
     NO_CASING,
     StudyData,
     StudyOptions,
@@ -25,6 +25,7 @@ from studies.engine.study_options import (
 from training.many_runs.recorded_run import RecordedRun
 
 _STUDY, _RUN = "study.json", "run.json"
+_FILE = re.compile(r"\.\w+_sha256$")  # names of `StudyData.checksums`
 # See `programs.Programs.__call__`.
 Prepare = Callable[[Job], tuple[dict[str, Any], Callable[[], dict[str, Any]]]]
 
@@ -99,7 +100,7 @@ def _require_same_data(jobs: Iterable[Job], data: StudyData) -> None:
             continue
         path = os.path.join(job.folder, _RUN)
         made_from = read_json(path)["made_from"]
-        kept = {n: x for n, x in made_from.items() if not n.startswith(FILE)}
+        kept = {n: x for n, x in made_from.items() if not _FILE.search(n)}
         manifests.require_same(
             path,
             kept | data.checksums(job.run),

@@ -62,10 +62,6 @@ class StudyOptions(Settings):
     )
 
 
-# Before the names of files in `StudyData.checksums`.
-FILE = "file."
-
-
 class StudyData(Settings):
     """Text to pretrain on, and the tasks that measure it."""
 
@@ -130,7 +126,7 @@ class StudyData(Settings):
         """Returns the checksum of each file that a measure's run reads."""
         flags = {m.needs for m in MEASURES.values() if m.run == run}
         return {
-            f"{FILE}{os.path.basename(path)}_sha256": files.sha256(path)
+            f"{os.path.basename(path)}_sha256": files.sha256(path)
             for flag in flags
             if flag and getattr(self, flag)
             for path in self.files_of(flag)

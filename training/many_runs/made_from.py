@@ -66,6 +66,10 @@ def facts_of(
         for name, value in _fields("", plain)
         if name not in _FREE and not name.startswith(_DEVICE)
     }
+    # They say nothing of a run without them.
+    for group in "long_text", "distillation":
+        if not getattr(options, group).changed():
+            facts = {n: v for n, v in facts.items() if n.split(".")[0] != group}
     # `auto` is a different precision on different machines.
     facts[_PRECISION] = precision_of(options.finetuning.device)
     # The contents of these files, because a path may later hold others.

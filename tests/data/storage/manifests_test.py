@@ -24,6 +24,16 @@ def test_a_manifest_counts_for_the_same_facts_only(tmp_path):
     assert manifests.read(path, {"seed": 2}) == {}
 
 
+def test_an_option_that_is_not_set_is_no_change():
+    # An earlier version did not have it.
+    before, now = {"seed": 1}, {"seed": 1, "stride": 0, "never_split": []}
+    assert manifests.changes(before, now) == []
+    assert manifests.changes(now, before) == []
+    assert manifests.changes(before, now | {"stride": 3}) == [
+        "stride None -> 3"
+    ]
+
+
 def test_a_complete_file_has_its_size_and_checksum(tmp_path):
     path = tmp_path / "file"
     checksum = hashlib.sha256(b"abc").hexdigest()
