@@ -138,7 +138,8 @@ def _is_written_on_host(tensor):
     return (
         op.type in _PASSED
         or "CPU" in op.device
-        or (calls and tensor.dtype == tf.int32)
+        # Such as sizes, and handles of variables.
+        or (calls and tensor.dtype in (tf.int32, tf.resource))
         or _is_in_host_memory(op, names[tensor.value_index])
     )
 

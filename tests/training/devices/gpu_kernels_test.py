@@ -4,6 +4,8 @@ Steps are traced, not run, as if there were a GPU. The registry of kernels is
 that of TensorFlow's package, which contains those of a GPU.
 """
 
+import itertools
+
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config
@@ -50,7 +52,7 @@ HOST = set(
     InvertPermutation Less LessEqual Max Maximum Minimum Mul Neg Pack Pad Range
     Reshape Shape ShapeN Size Slice StatelessRandomGetKeyCounter StridedSlice
     Sub Sum
-    TensorListElementShape TensorListLength Tile Unpack ZerosLike
+    TensorListElementShape TensorListLength Tile Unpack VariableShape ZerosLike
     """.split()
 )
 
@@ -224,8 +226,8 @@ def test_run_classifier_predicts(config, policy):
         *(
             pytest.param(policy, kind, head, marks=pytest.mark.slow)
             for policy in ("float32", "mixed_bfloat16", "mixed_float16")
-            for kind in KINDS
-            for head in HEADS
+            for kind, head in itertools.product(KINDS, HEADS)
+            if (kind, head) != ("tagging", "mean")
         ),
     ],
 )
