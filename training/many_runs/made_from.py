@@ -66,7 +66,7 @@ def facts_of(
         for name, value in _fields("", plain)
         if name not in _FREE and not name.startswith(_DEVICE)
     }
-    # They say nothing of a run without them.
+    # A group that the run does not use is left out.
     for group in "long_text", "distillation":
         if not getattr(options, group).changed():
             facts = {n: v for n, v in facts.items() if n.split(".")[0] != group}

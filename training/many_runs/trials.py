@@ -117,8 +117,8 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     outcome = _answer(asked, inputs._replace(train=None), output_dir)
     # The last checkpoint of each trial stays, and its best weights: with
     # further trials to compare it with, it may be chosen later.
-    spared = options.find("keep_checkpoint_max") is None
-    for trial in done if spared else ():
+    tidies = options.find("keep_checkpoint_max") is None
+    for trial in done if tidies else ():
         manager = CheckpointManager(trial.options.output_dir)
         step = manager.latest_step()
         if trial is not chosen and step is not None:
