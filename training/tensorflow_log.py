@@ -14,6 +14,7 @@ from data.storage import cuda
 
 # 0 = all, 1 = without "I", 2 = without "W", 3 = without "E".
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_USUAL = "1"
 # Of NVIDIA's driver, and of the one inside WSL.
 _GPUS = ("/dev/nvidia*", "/dev/dxg")
 _SHOW, _HIDE = b"\0show", b"\0hide"
@@ -28,15 +29,15 @@ def load(is_verbose: bool = False) -> None:
 
     Args:
       is_verbose: whether to hide nothing. Nothing is hidden either if the
-        environment has `LEVEL`.
+        environment has `LEVEL`, unless it is that of a parent process.
     """
-    if is_verbose:
-        os.environ.setdefault(LEVEL, "0")
+    level = os.environ.setdefault(LEVEL, _USUAL)
+    if is_verbose and level == _USUAL:
+        level = os.environ[LEVEL] = "0"
     has_gpu = any(map(glob.glob, _GPUS))
     held = contextlib.nullcontext() if has_gpu else _held_back()
-    if LEVEL in os.environ:
+    if level != _USUAL:
         held = contextlib.nullcontext()
-    os.environ.setdefault(LEVEL, "1")
     cuda.find()
     with held:
         import tensorflow as tf

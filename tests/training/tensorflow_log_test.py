@@ -61,8 +61,9 @@ def test_nvidias_packages_are_found_before_tensorflow_seeks_devices(
 
 
 @without_gpu
-def test_messages_of_the_import_are_hidden(start):
-    done = start()
+@pytest.mark.parametrize("environment", [{}, {LEVEL: "1"}])  # as of a parent
+def test_messages_of_the_import_are_hidden(start, environment):
+    done = start(**environment)
     assert done.returncode == 0
     assert done.stdout == "1\n"
     assert done.stderr == "afterwards\n"
