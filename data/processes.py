@@ -83,10 +83,8 @@ class Workers:
             for future in done:
                 yield future.result()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
+    def stop(self) -> None:
+        """Ends the processes; a task that is nearly done is finished."""
         if self._executor:
             self._stop.value = 1
             try:
@@ -95,6 +93,12 @@ class Workers:
                 # A signal came while the pool's thread was starting.
                 time.sleep(_POLL_S)
                 self._executor.shutdown()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.stop()
         if kind is BrokenProcessPool:
             raise OSError(
                 "a worker process was killed, probably because memory ran out; "

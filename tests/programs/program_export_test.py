@@ -78,19 +78,23 @@ def test_several_models_are_not_exported_at_once(
 
 @pytest.mark.all
 def test_a_pretrained_model_is_exported_alone(goldens, pytestconfig, tmp_path):
-    done = run(
-        pytestconfig.rootpath,
-        goldens,
-        "run_pretraining.py",
-        tmp_path,
-        "--do_export",
-        f"--export_dir={tmp_path}/export",
-        f"--init_checkpoint={goldens}/model/trained",
-        "--max_seq_length=32",
-        "--predict_top_k=2",
+    def export(model, *flags):
+        done = run(
+            pytestconfig.rootpath,
+            goldens,
+            "run_pretraining.py",
+            tmp_path,
+            "--do_export",
+            f"--export_dir={tmp_path}/export",
+            f"--init_checkpoint={model}",
+            *flags,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stderr.splitlines()
+
+    lines = export(
+        f"{goldens}/model/trained", "--max_seq_length=32", "--predict_top_k=2"
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = done.stderr.splitlines()
     assert any(line.endswith(", serve_text, serve_pair") for line in lines)
     assert (tmp_path / "export/1/saved_model.pb").exists()
     card = (tmp_path / "export/1/README.md").read_text("utf-8")
@@ -99,17 +103,7 @@ def test_a_pretrained_model_is_exported_alone(goldens, pytestconfig, tmp_path):
     shutil.copytree(goldens / "model/trained", tmp_path / "cased")
     settings = json.dumps({"do_lower_case": False})
     (tmp_path / "cased/tokenizer_config.json").write_text(settings)
-    done = run(
-        pytestconfig.rootpath,
-        goldens,
-        "run_pretraining.py",
-        tmp_path,
-        "--do_export",
-        f"--export_dir={tmp_path}/export",
-        f"--init_checkpoint={tmp_path}/cased",
-        "--max_seq_length=24",
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    export(tmp_path / "cased", "--max_seq_length=24")
     made = (tmp_path / "export/2/assets/task.json").read_text()
     said = {n: json.loads(made)[n] for n in ("do_lower_case", "top_k")}
     assert said == {"do_lower_case": False, "top_k": 5}

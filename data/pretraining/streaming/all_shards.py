@@ -86,6 +86,7 @@ def _write_missing(
         else:
             _write_here(missing, workers)
     except BaseException:
+        workers.stop()  # none finishes a shard after they are counted
         # A report is there if its shard is complete. Nothing is read: ^C should
         # not wait for terabytes.
         written = [
