@@ -50,7 +50,7 @@ def binary_cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     losses = tf.nn.sigmoid_cross_entropy_with_logits(
         labels=tf.cast(labels, tf.float32), logits=tf.cast(logits, tf.float32)
     )
-    # For the gradient of a mean, a host would wait for its GPU.
+    # The gradient of `reduce_mean` would make the host wait for its GPU.
     total = tf.reduce_sum(losses, axis=-1, keepdims=True)[:, 0]
     return total / losses.shape[-1]
 

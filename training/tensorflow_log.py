@@ -14,7 +14,7 @@ from data.storage import cuda
 
 # 0 = all, 1 = without "I", 2 = without "W", 3 = without "E".
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"
-_USUAL = "1"
+_USUAL = "1"  # what `load` sets
 # Of NVIDIA's driver, and of the one inside WSL.
 _GPUS = ("/dev/nvidia*", "/dev/dxg")
 _SHOW, _HIDE = b"\0show", b"\0hide"
