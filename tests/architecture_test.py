@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_292,
-    "training": 12_266,
+    "training": 12_281,
     "modeling": 4_138,
     "studies": 1_501,
     "demo": 415,

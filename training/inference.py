@@ -161,18 +161,21 @@ def in_order(
     *,
     length: Callable[[Any], int],
     batch_size: int,
+    longest: int = 0,
     done: Callable[[int], None] | None = None,
     strategy: tf.distribute.Strategy | None = None,
 ) -> list:
     """Computes rows in batches of like length; returns outputs in their order.
 
     The longest rows are first: if memory is too small, the first batches fail.
-    `done` is called with the number of rows of each batch. `strategy` computes
-    them, None = the current one; for several batches at once see `Kind`.
+    A batch holds `batch_size` rows; or more if they are short, but at most the
+    lengths of `batch_size` rows of `longest`. `done` is called with the number
+    of rows of each batch. `strategy` computes them, None = the current one; for
+    several batches at once see `Kind`.
     """
-    order = sorted(range(len(rows)), key=lambda i: -length(rows[i]))
-    starts = range(0, len(order), batch_size)
-    batches = [order[start : start + batch_size] for start in starts]
+    lengths = [length(row) for row in rows]
+    order = sorted(range(len(rows)), key=lambda i: -lengths[i])
+    batches = _cut(order, lengths, batch_size, longest)
     at_once = batches_at_once(strategy or tf.distribute.get_strategy())
     outputs = [None] * len(rows)
     pool = futures.ThreadPoolExecutor(at_once)
@@ -189,6 +192,20 @@ def in_order(
     finally:
         pool.shutdown(cancel_futures=True)  # after ^C, too
     return outputs
+
+
+def _cut(order, lengths, batch_size, longest):
+    """Cuts sorted rows into batches, as `length_batches.all_examples` does."""
+    start, batches = 0, []
+    while start < len(order):
+        first, end = lengths[order[start]], start + batch_size
+        last = start + batch_size * longest // max(first, 1)
+        shortest = first * length_batches.SHORTEST_PERCENT / 100
+        while end < min(last, len(order)) and lengths[order[end]] >= shortest:
+            end += 1
+        batches.append(order[start:end])
+        start = end
+    return batches
 
 
 class Evaluator(Inference):

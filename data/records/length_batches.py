@@ -31,7 +31,7 @@ _SORTED_AT_ONCE = 20_000
 # longest one, except where the batch is filled up to a multiple of B. At B 32,
 # 1,043 sentences of CoLA give 8 batches with 9 % padding; without this limit 5
 # with 18 %, at 100 % 17 with 4 %.
-_SHORTEST_PERCENT = 85
+SHORTEST_PERCENT = 85
 # Lengths of trimmed training batches where XLA compiles each length: eight
 # between a power of two and the next (8, 10, ... 32, 36, ... 64, 72, ...). With
 # four, the padding cost as much as compiling saved.
@@ -166,7 +166,7 @@ def _cuts(lengths, batch_size, longest):
     starts = tf.range(0, tf.size(lengths), batch_size)
     # The batch that would begin at each multiple of B.
     first = lengths[::batch_size]
-    shortest = -(-first * _SHORTEST_PERCENT // 100)
+    shortest = -(-first * SHORTEST_PERCENT // 100)
     alike = tf.searchsorted(-lengths, -shortest, side="right") - starts
     most = tf.minimum(longest // first, -(-alike // batch_size)) * batch_size
     ends = tf.minimum(starts + most, tf.size(lengths))

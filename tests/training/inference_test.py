@@ -25,6 +25,31 @@ def test_outputs_are_in_the_order_of_the_rows_and_the_longest_are_first():
     assert told == [2, 2, 1]
 
 
+def test_a_batch_has_more_rows_if_they_are_short():
+    batches = []
+
+    def compute(rows):
+        batches.append(rows)
+        return rows
+
+    rows = [10, *[5] * 7, *[4] * 3, *[1] * 30]
+    outputs = in_order(
+        rows, compute, length=int, batch_size=2, longest=10, done=None
+    )
+    assert outputs == rows
+    batches.sort(key=lambda rows: (-rows[0], -len(rows)))
+    # 20 numbers at most: two of 10, four of 5, twenty of 1. A further row is
+    # taken from 85 % of the longest on, so that no 4 is beside a 5.
+    assert [(rows[0], len(rows)) for rows in batches] == [
+        (10, 2),
+        (5, 4),
+        (5, 2),
+        (4, 3),
+        (1, 20),
+        (1, 10),
+    ]
+
+
 def test_after_an_interrupt_no_further_batch_is_begun():
     begun = []
 

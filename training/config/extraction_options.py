@@ -101,7 +101,7 @@ class ExtractionOptions(Settings):
         "Wordpieces of a line; longer ones are cut, and counted.",
         least=3,  # [CLS] a [SEP]
     )
-    batch_size: int = setting(32, "Lines computed at once.", least=1)
+    batch_size: int = setting(32, "Lines at once (more if short).", least=1)
     use_one_hot_embeddings: bool = switch(shared_help.ONE_HOT)
     vectors: VectorOptions = VectorOptions()
     format: str = setting(

@@ -143,7 +143,9 @@ class EncodingOptions(Settings):
         "--do_encode: one of the model's smaller sizes.", least=1
     )
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
-    encode_batch_size: int = setting(32, "Texts computed at once.", least=1)
+    encode_batch_size: int = setting(
+        32, "Texts at once (more if short).", least=1
+    )
     vocab_file: str | None = optional(shared_help.VOCAB_FILE)
     do_lower_case: bool | None = optional(shared_help.DO_LOWER_CASE)
     max_seq_length: int | None = optional("Most wordpieces of a text.")

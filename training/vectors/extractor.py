@@ -118,6 +118,7 @@ class Extractor(Inference):
             self._lines,
             length=lambda row: len(row.input_ids),
             batch_size=self._batch_size,
+            longest=0 if is_tpu(self._strategy) else self._max_seq_length,
             done=done,
             strategy=self._strategy,
         )
@@ -188,7 +189,7 @@ class Extractor(Inference):
             results = self.given(batch)
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
-                f"a batch of {self._batch_size} texts of "
+                f"a batch of {len(rows)} texts of "
                 f"{batch['input_ids'].shape[1]} wordpieces does not fit into "
                 "the device's memory; pass a smaller --batch_size (of "
                 "run_sentence_vectors.py: --encode_batch_size)."
