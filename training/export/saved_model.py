@@ -19,8 +19,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from data.finetuning.long_text import LongTextOptions
 from data.records import tfrecord
-from data.settings import names_of
+from data.settings import flat_fields, names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files, manifests
 from data.storage.json_files import find_json
@@ -41,8 +42,9 @@ _OWN_WEIGHTS = re.compile(r"(?!/)[^:]*model\.ckpt-(\d+)")
 _REMEDY = "evaluate again, or remove it"
 # Flags that an export keeps as the run had them.
 _OF_MODEL = {"labels", "document_context", "do_lower_case", "never_split"}
-_OF_MODEL |= {"head", "feature_based"}
-_OF_MODEL.update(*map(names_of, (VectorForm, WindowOptions, AnswerOptions)))
+_OF_MODEL |= {"head", "feature_based", "kind", "label_separator"}
+_GROUPS = (VectorForm, WindowOptions, AnswerOptions, LongTextOptions)
+_OF_MODEL.update(*map(names_of, _GROUPS))
 
 
 def load(
@@ -169,10 +171,7 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
             return False
     if not described.weights:
         raise ValueError(description.UNFINISHED % folder)
-    form = VectorForm.find(folder)
-    made_with = {**(vars(form) if form else {}), **vars(described)}
-    head = find_json(os.path.join(folder, model_folder.HEAD))
-    made_with |= {"head": "linear"} | head | described.model
+    made_with = _flags_of(folder, described)
     for name in sorted(_OF_MODEL & given.keys() & made_with.keys()):
         was, now = _in_flag(made_with[name]), _in_flag(given[name])
         if was != now:
@@ -182,6 +181,21 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
                 "repeat the command of the run with it."
             )
     return True
+
+
+def _flags_of(
+    folder: str, described: description.Description
+) -> dict[str, Any]:
+    """Flag -> what a folder's model is made with."""
+    form = VectorForm.find(folder)
+    values = {**(vars(form) if form else {}), **vars(described)}
+    head = find_json(os.path.join(folder, model_folder.HEAD))
+    values |= {"head": "linear"} | head | described.model
+    if long_text := described.options().get("long_text"):  # a task's model
+        for field in flat_fields(LongTextOptions):
+            values[field.flag] = getattr(long_text, field.name)
+        values |= {"kind": "single", **described.columns}
+    return values
 
 
 def _in_flag(value: Any) -> Any:

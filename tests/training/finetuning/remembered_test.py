@@ -209,6 +209,8 @@ def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
         ("max_seq_length", 8),
         ("never_split", ["[SEP]"]),
         ("head", "mean"),
+        ("kind", "multilabel"),
+        ("long_text", "truncate"),
     ):
         with pytest.raises(ValueError, match=f"--{name}=.* Leave the flag out"):
             saved_model.describes_export(out, {name: value})
