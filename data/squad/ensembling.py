@@ -79,21 +79,15 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     The probability of a text is the mean over all runs; it is 0 in a run that
     does not list the text. The scores are means over the runs that list it.
     Ties keep the order of the runs. The paper does not describe how its
-    ensemble averages.
+    ensemble averages (section 4.2: 7 runs).
 
     Writes the files of a prediction by run_squad.py, and metrics.json if there
-    is a --predict_file. Removes other files of an earlier prediction.
+    is a --predict_file. Removes other files of an earlier prediction. Returns
+    the scores; {} without --predict_file.
 
-    Returns:
-      The scores; {} without --predict_file.
-
-    Raises:
-      FileNotFoundError: a file of a run is missing.
-      ValueError: a folder is given twice, a file was not written by
-        run_squad.py, the questions of files or runs differ, or the questions
-        have no known answers.
-
-    Source: the paper's section 4.2 (an ensemble of 7 runs).
+    Raises ValueError or FileNotFoundError if a folder is given twice, a file is
+    missing or was not written by run_squad.py, the questions of files or runs
+    differ, or the questions have no known answers.
     """
     _check_files(options)
     has_null, folder = options.version_2_with_negative, options.output_dir

@@ -84,12 +84,15 @@ def open_writer(
 
 
 def open_array(path: str, problem: str) -> np.ndarray:
-    """Opens a .npy file, whose parts are read when they are needed.
+    """Opens a .npy file; of a local one, parts are read when they are needed.
 
     Raises ValueError, which begins with the `problem`, for any other file.
     """
     try:
-        return np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
+        if "://" not in (path := os.fspath(path)):
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with files.open_read(path) as file:
+            return np.load(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{problem} ({error}).") from None
 

@@ -109,15 +109,14 @@ def write_facts(
             "of it; give a file that stays as it is."
         )
     facts |= {"made_from": dict(model), "texts": texts}
-    if "://" not in path:  # NumPy maps local files alone
-        facts["sample_sha256"] = _sample_of(open_array(path, path))
+    facts["sample_sha256"] = _sample_of(open_array(path, path))
     write_json(manifests.path_of([path]), facts)
 
 
 def texts_of(file: str, column: str) -> dict[str, str]:
     """Returns where an index has its texts from, and their checksum."""
-    places = {"file": os.path.abspath(file), "column": column}
-    return {**places, "sha256": files.sha256(file)}
+    place = file if "://" in file else os.path.abspath(file)
+    return {"file": place, "column": column, "sha256": files.sha256(file)}
 
 
 def _sample_of(vectors: np.ndarray) -> str:

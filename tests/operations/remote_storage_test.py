@@ -21,6 +21,7 @@ from data.storage import files
 from data.text import vocabulary, vocabulary_building
 from modeling import BertConfig, checkpoints
 from modeling.checkpoints.model_folder import chosen_trial
+from modeling.checkpoints.vector_form import VectorForm
 from tests.support import rounding
 from tests.support.pretraining_support import RECORDS
 from tests.training import squad_support
@@ -35,12 +36,13 @@ from training.config.run_options import (
     ExportOptions,
     TrainOptions,
 )
+from training.config.vector_options import EncodingOptions, FormOptions
 from training.convert import conversion
 from training.convert.conversion import ConversionOptions
 from training.export import saved_model
 from training.export.predictor import Predictor
 from training.many_runs import trials
-from training.runs import classifier, pretraining, questions
+from training.runs import classifier, encoding, pretraining, questions
 from training.runs import vectors as extraction
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -285,6 +287,36 @@ def test_features_are_extracted(remote, form):
     )
     assert tf.io.gfile.stat(f"ram://features/vectors.{form}").length > 1000
     assert tf.io.gfile.stat("ram://features/attention.png").length > 1000
+
+
+@pytest.mark.all
+def test_texts_are_encoded_and_searched(remote, capsys):
+    for name in names_in(f"{remote}/model/init"):
+        files.copy(f"{remote}/model/init/{name}", f"ram://released/{name}")
+    for name in ("vocab.txt", "bert_config.json"):
+        files.copy(f"{remote}/{name}", f"ram://released/{name}")
+    VectorForm().write("ram://released")
+    files.write_text("ram://texts/texts.txt", "one\ntwo three\nfour\n")
+    files.write_text("ram://questions/questions.txt", "two three\n")
+    options = EncodingOptions(
+        do_encode=True,
+        init_checkpoint="ram://released",
+        input_file="ram://texts/texts.txt",
+        output_file="ram://index/index.npy",
+        form=FormOptions(),
+        device=DeviceOptions(),
+    )
+    encoding.run(options)
+    search = options.replace(
+        do_encode=False,
+        do_search=True,
+        index_file=options.output_file,
+        input_file="ram://questions/questions.txt",
+        output_file="ram://found/found.jsonl",
+        top_k=1,
+    )
+    encoding.run(search)
+    assert '"text": "two three"' in text_of(search.output_file)
 
 
 # What looks at the local disk alone, and why it may.

@@ -53,8 +53,7 @@ def load(
     """Loads the model of a finished run.
 
     Args:
-      output_dir: folder of run_classifier.py, run_squad.py or
-        run_pretraining.py.
+      output_dir: the run's folder.
       precision: dtype of the computations, a value of `--precision`.
       use_calibration: whether a calibration in the folder is used.
 
