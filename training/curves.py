@@ -34,15 +34,15 @@ def read(patterns: Sequence[str]) -> Runs:
     seen: set[str] = set()
     for pattern in patterns:
         folders = [pattern] if files.exists(pattern) else files.find(pattern)
-        folders = [folder.rstrip("/") for folder in folders]
-        points = [x for f in folders if f not in seen for x in _events(f)]
-        seen.update(folders)
-        if not points:
+        folders = {folder.rstrip("/") for folder in folders}
+        points = [x for f in sorted(folders - seen) for x in _events(f)]
+        if not points and not folders & seen:
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
                 "events.out.tfevents*); give the output_dir of a run that has "
                 "trained or evaluated."
             )
+        seen |= folders
         for name, tag, curve in points:
             found.setdefault(name, {}).setdefault(tag, []).append(curve)
     return found

@@ -89,10 +89,10 @@ def get_task(
                 f"--task_name={name} has no option --{option}; it takes "
                 f"{', '.join(known) or 'none'}."
             )
-    if data_dir and tfds:
+    if data_dir and tfds is not None:
         raise ValueError(
-            f"--data_dir={data_dir} and --tfds={tfds} are both sources of the "
-            "examples; give one."
+            f"--data_dir={data_dir} and --tfds={tfds} are both sources of "
+            "the examples; give one."
         )
     if data_dir or (tfds is None and any(map(options.get, FILES))):
         return make_task(key, data_dir or "", options)

@@ -40,6 +40,12 @@ class GlueTask(Task):
             skip_broken=set_name in self.skip_broken,
         )
 
+    def rows_of(self, set_name: str) -> Iterator[Row]:
+        """See `Task.rows_of`."""
+        first = int(set_name in self.test_sets)  # without the label
+        columns = self.columns(set_name)[first:]
+        return rows.with_columns(self.table(set_name), columns)
+
     def columns(self, set_name: str) -> tuple[Column, ...]:
         """Returns the columns of the label and of the texts."""
         is_test = set_name in self.test_sets

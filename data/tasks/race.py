@@ -9,7 +9,8 @@ from data.storage.json_files import read_json
 from data.tasks.examples import ChoiceExample
 from data.tasks.task import Task, register
 
-_FIELDS = ("article", "questions", "options", "answers", "id")
+_LISTS = ("questions", "options", "answers")
+_FIELDS = ("article", *_LISTS, "id")
 
 
 @register("race")
@@ -43,16 +44,17 @@ class Race(Task):
     def _questions(self, path: str, is_test: bool) -> Iterator[ChoiceExample]:
         """Yields the questions of an article; no answers of a test set."""
         fields = _load(path)
-        columns = [fields[name] for name in ("questions", "options", "answers")]
         for number, (question, options, answer) in enumerate(
-            zip(*columns, strict=True)
+            zip(*map(fields.get, _LISTS), strict=True)
         ):
             known = is_test or answer in self.labels
-            if not known or len(options) != len(self.labels):
+            fits = isinstance(options, list) and _are_texts(question, *options)
+            if not known or not fits or len(options) != len(self.labels):
                 raise ValueError(
-                    f"{path}, question {number + 1}: answer {answer!r} and "
-                    f"{len(options)} options, expected one of "
-                    f"{', '.join(self.labels)} and {len(self.labels)} options."
+                    f"{path}, question {number + 1}: question {question!r}, "
+                    f"options {options!r} and answer {answer!r}, expected a "
+                    f"text, a list of {len(self.labels)} texts, and one of "
+                    f"{', '.join(self.labels)}."
                 )
             yield ChoiceExample(
                 f"{fields['id']}-{number}",
@@ -69,10 +71,21 @@ def _statement(question: str, option: str) -> str:
     return f"{question} {option}"
 
 
+def _are_texts(*values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
 def _load(path: str) -> dict[str, Any]:
     remedy = f"expected an object with {', '.join(_FIELDS)}"
     fields = read_json(path, _FIELDS, remedy)
-    sizes = [len(fields[name]) for name in ("questions", "options", "answers")]
+    lists = [fields[name] for name in _LISTS]
+    are_lists = all(isinstance(x, list) for x in lists)
+    if not are_lists or not _are_texts(fields["article"]):
+        raise ValueError(
+            f"{path}: expected a text as article, and lists as "
+            f"{', '.join(_LISTS)}."
+        )
+    sizes = list(map(len, lists))
     if len(set(sizes)) > 1:
         raise ValueError(
             f"{path}: {sizes[0]} questions, {sizes[1]} lists of options, "

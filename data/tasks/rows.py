@@ -7,7 +7,7 @@ import contextlib
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from absl import logging
@@ -89,14 +89,35 @@ class Row(NamedTuple):
         """Returns the place of a column from 0; ValueError if none."""
         place = self._place(column)
         if place is None:
-            columns = ", ".join(self.names) or f"{len(self.cells)} columns"
-            raise ValueError(  # of the whole table
-                f"{self.path}, line {self.line}: there is no column {column}; "
-                f"it has {columns}. {self._hint(column)}Name the columns as "
-                "they are in the file, or in tsv and csv files number them "
-                f"from 0{column.flag and f', by --{column.flag}'}."
-            )
+            self._miss(column)
         return place
+
+    def _miss(self, column: Column) -> NoReturn:
+        """Raises ValueError, about the whole table."""
+        columns = ", ".join(self.names) or f"{len(self.cells)} columns"
+        raise ValueError(
+            f"{self.path}, line {self.line}: there is no column {column}; it "
+            f"has {columns}. {self._hint(column)}Name the columns as they are "
+            "in the file, or in tsv and csv files number them from 0"
+            f"{column.flag and f', by --{column.flag}'}."
+        )
+
+    def check_columns(self, columns: Collection[Column]) -> None:
+        """Refuses a missing column whose number is the place of another one.
+
+        A number that is used although the header names others is warned of.
+        """
+        named = [c.name for c in columns if c.name in self.names]
+        for column in columns:
+            if not named or column.name in named:
+                continue
+            found = self.names[self.place(column)]
+            if found in named:
+                self._miss(column)
+            logging.warning(
+                "%s has no column %r: column %d, %r, is read.",
+                *(self.path, column.name, column.number, found),
+            )
 
     def _hint(self, column: Column) -> str:
         """Names the separator of a line that was read as one cell."""
@@ -193,6 +214,16 @@ def converted(
     if bad:
         first = "\n".join(bad[:_MOST_SHOWN])
         raise ValueError(f"{len(bad)} rows are wrong, the first:\n{first}")
+
+
+def with_columns(
+    table: Iterable[Row], columns: Collection[Column]
+) -> Iterator[Row]:
+    """Yields the rows of a table whose header has the columns."""
+    for number, row in enumerate(table):
+        if not number:
+            row.check_columns(columns)
+        yield row
 
 
 def label_text(value: Any) -> str:

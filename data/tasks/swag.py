@@ -11,26 +11,33 @@ from data.tasks.task import Task, register
 
 
 class _Endings(Task):
-    """A text, its four endings and the number of the right one in each row."""
+    """A text, its four endings and the number of the right one in each row.
+
+    `begin` is a column with the beginning of all endings; None = there is none.
+    """
 
     kind = "choice"
     labels = ("0", "1", "2", "3")
     text: Column
+    begin: Column | None = None
     endings: tuple[Column, ...]
     label: Column
 
+    def rows_of(self, set_name: str) -> Iterator[Row]:
+        """See `Task.rows_of`."""
+        columns = [self.text, *self.endings, *filter(None, [self.begin])]
+        columns += [self.label] * (set_name != "test")
+        return rows.with_columns(self.table(set_name), columns)
+
     def example(self, row: Row, set_name: str) -> ChoiceExample:
         """Converts a row; the label of a test set is not read."""
+        begin = f"{row.text(self.begin)} " if self.begin else ""
         return ChoiceExample(
             f"{set_name}-{row.number}",
             [row.text(self.text)] * len(self.endings),
-            [self.ending(row, column) for column in self.endings],
+            [begin + row.text(column) for column in self.endings],
             row.label(self.label, self.labels) if set_name != "test" else None,
         )
-
-    def ending(self, row: Row, column: Column) -> str:
-        """Returns one of the endings."""
-        return row.text(column)
 
 
 @register("swag")
@@ -43,6 +50,7 @@ class Swag(_Endings):
     """
 
     text = Column("sent1", 4)
+    begin = Column("sent2", 5)
     endings = tuple(Column(f"ending{i}", 7 + i) for i in range(4))
     label = Column("label")
 
@@ -51,10 +59,6 @@ class Swag(_Endings):
         name = "val.csv" if set_name == "dev" else f"{set_name}.csv"
         path = os.path.join(self.data_dir, name)
         return rows.read_table(path, delimiter=",", quotechar='"')
-
-    def ending(self, row: Row, column: Column) -> str:
-        """Returns the second sentence with one of its endings."""
-        return f"{row.text(Column('sent2', 5))} {row.text(column)}"
 
 
 @register("codah")

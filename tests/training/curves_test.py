@@ -91,6 +91,11 @@ def test_a_folder_without_events_is_refused(runs):
             curves.read([f"{runs}/b", pattern])
 
 
+def test_a_folder_that_is_named_twice_is_drawn_once(runs):
+    found = curves.read([f"{runs}/b", f"{runs}/b/"])
+    assert found == curves.read([f"{runs}/b"])
+
+
 def test_a_tag_that_no_run_has_is_refused(runs):
     found = curves.read([f"{runs}/b"])
     with pytest.raises(ValueError, match="--tags=lost: .* learning_rate, loss"):

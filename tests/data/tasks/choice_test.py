@@ -20,6 +20,18 @@ def test_swag_puts_the_beginning_before_each_ending(tmp_path):
     assert swag.gold("train").tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("missing", ["ending3", "sent1"])
+def test_swag_without_a_column_is_refused(tmp_path, missing):
+    """In its place, by number, is the label or another column."""
+    header, row, *_ = FOLDERS["swag"]["train.csv"].splitlines()
+    place = header.split(",").index(missing)
+    lines = [x.split(",") for x in (header, "0,v,1,s,one,two,gold,a,b,c,d,1")]
+    text = "\n".join(",".join(x[:place] + x[place + 1 :]) for x in lines)
+    swag = get_task("swag", write_files(tmp_path, {"train.csv": text}))
+    with pytest.raises(ValueError, match=f"no column '{missing}'.* it has"):
+        list(swag.examples("train"))
+
+
 def test_codah_is_split_the_same_at_every_start(tmp_path):
     codah = get_task("codah", write_files(tmp_path, FOLDERS["codah"]))
     starts = {
@@ -95,11 +107,27 @@ def test_a_race_folder_may_have_any_name(tmp_path, name):
         ),
         (
             json.dumps(RACE | {"id": "x", "answers": ["A", "E"]}),
-            "1.txt, question 2: answer 'E' and 4 options, expected one of A",
+            "1.txt, question 2: .* answer 'E', expected .* one of A, B, C, D",
         ),
         (
             json.dumps(RACE | {"id": "x", "options": [["a"] * 4, ["b"]]}),
-            "1.txt, question 2: answer 'C' and 1 options, expected .* 4 opt",
+            r"1.txt, question 2: .*\['b'\].*, expected .* 4 texts",
+        ),
+        *(
+            (
+                json.dumps(RACE | {"id": "x", name: value}),
+                "1.txt.*expected a text",
+            )
+            for name, value in (
+                ("article", None),
+                ("article", ["The old house."]),
+                ("questions", 3),
+                ("questions", "ab"),
+                ("questions", ["It is _ .", None]),
+                ("answers", "AC"),
+                ("options", ["abcd", "efgh"]),
+                ("options", [["a"] * 4, [1, 2, 3, 4]]),
+            )
         ),
     ],
 )

@@ -72,6 +72,22 @@ def test_columns_are_found_by_number_where_the_header_names_others(task):
     ]
 
 
+def test_a_missing_column_is_not_read_from_the_place_of_the_label(task):
+    columns = "i\tg\tf\ty\to\ts1\ts2\tsentence1\tscore\n"
+    row = "0\tg\tf\ty\to\t\t\tA plane.\t5.0\n"
+    similarity = task("sts-b", **{"train.tsv": columns + row})
+    with pytest.raises(ValueError, match="no column 'sentence2'.* it has"):
+        list(similarity.examples("train"))
+
+
+def test_a_number_in_place_of_a_missing_name_is_warned_of(task, caplog):
+    mrpc = task("mrpc", **{"train.tsv": "Quality\ti\tj\ta\tb\n1\t7\t8\tx\ty\n"})
+    assert list(mrpc.examples("train")) == [
+        InputExample("train-1", "x", "y", "1")
+    ]
+    assert "no column '#1 String': column 3, 'a', is read" in caplog.text
+
+
 def test_a_label_outside_the_list_is_an_error_with_its_place(task):
     cola = task("cola", **{"dev.tsv": "s\t0\t*\tOne.\ns\t2\t*\tTwo.\n"})
     with pytest.raises(ValueError) as error:
