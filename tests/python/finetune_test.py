@@ -75,6 +75,7 @@ def test_the_folder_is_that_of_the_program(tuned, released, pytestconfig):
             "--do_train",
             "--do_eval",
             "--do_predict",
+            "--kind=single",
             "--text_columns=review",
             "--label_column=stars",
             *(f"--{name}={value}" for name, value in QUICK.items()),
@@ -213,6 +214,26 @@ def test_another_table_is_refused_and_the_first_is_kept(tuned, released):
     assert before == {
         p.name: p.read_bytes() for p in (folder / "data").iterdir()
     }
+
+
+def test_the_kind_of_a_call_is_never_that_of_its_folder(
+    tuned, released, tmp_path
+):
+    """A call without a kind is of the kind `single`, as its help says."""
+    folder = shutil.copytree(tuned[0], tmp_path / "out")
+    for kind, more in ("regression", {}), ("choice", {"choice_columns": "ab"}):
+        facts = json.loads((folder / "task.json").read_text())
+        facts["columns"] |= {"kind": kind, **more}
+        (folder / "task.json").write_text(json.dumps(facts | {"kind": kind}))
+        with pytest.raises(ValueError, match=f"of the kind {kind}, .*--kind"):
+            bert.finetune(
+                Frame(review=TEXTS, stars=LABELS),
+                released,
+                folder,
+                text="review",
+                label="stars",
+                **QUICK,
+            )
 
 
 def test_a_later_call_has_the_settings_that_it_leaves_out(

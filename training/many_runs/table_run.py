@@ -207,11 +207,10 @@ def _task_options(
     labels = labels.tolist() if hasattr(labels, "tolist") else labels
     if isinstance(labels, list | tuple):
         given["labels"] = [python_rows.label_of(label) for label in labels]
-    given |= {"label_column": label, "text_columns": text}
-    if kind != "single":  # the default of the program
-        given["kind"] = kind
-    if isinstance(text, str):
-        given["text_columns"] = [text] if text else None
+    # Also the defaults, so that those of an earlier call are not taken.
+    texts = [text] if text and isinstance(text, str) else text
+    texts = texts or list(user.usual_texts(kind))
+    given |= {"kind": kind, "label_column": label, "text_columns": texts}
     given |= _files_of(tables)
     share = tables.get("dev")
     if isinstance(share, float):
@@ -243,10 +242,9 @@ def _rows_of(
     tables: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, list[dict[str, Any]]]:
     """Reads the tables that are not files."""
-    usual = user.usual_texts(options.get("kind", "single"))
-    label = options.get("label_column", "label")
+    label = options["label_column"]
     columns = [
-        *(options.get("text_columns") or usual),
+        *options["text_columns"],
         *options.get("choice_columns", ()),
         label,
         *filter(None, [options.get("id_column")]),

@@ -183,6 +183,8 @@ def _with_settings(
         now = options.task_options  # holds the given ones alone
         names = task_options(options.task_name)
         of_task = {n: value for n, value in of_task.items() if n in names}
+        if now.get("kind") not in (None, of_task.get("kind", "single")):
+            of_task.pop("choice_columns", None)  # which are of the other kind
         if "dev_share" in of_task:
             of_task |= _dev_share(of_task, options, folder)
         changed["task_options"] = now | _left_out(of_task, now, now, folder)
