@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+import shutil
 
 import numpy as np
 import pytest
@@ -93,7 +95,7 @@ def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
         assert not moved[seen:].any()
 
 
-def test_one_schedule_over_two_lengths(phases, tmp_path):
+def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     short, long = phases
     train = {"num_train_steps": 4, "num_warmup_steps": 1}
     pretraining.run(
@@ -118,6 +120,12 @@ def test_one_schedule_over_two_lengths(phases, tmp_path):
     v = f"{POSITIONS}/adam_v"
     assert (after[v] >= 0.999 * before[v] * (1 - 1e-6)).all()
     assert (after[v][128:] > before[v][128:]).all()
+    # The second run has begun with the first; another one would be ignored.
+    train |= {"num_train_steps": 5, "continue_from": str(tmp_path / "other")}
+    shutil.copytree(tmp_path / "128", tmp_path / "other")
+    later = dataclasses.replace(long.train, **train)
+    pretraining.run(dataclasses.replace(long, train=later))
+    assert re.search("other settings .*continue_from .*128.*other", caplog.text)
 
 
 @pytest.mark.parametrize(

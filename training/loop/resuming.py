@@ -54,7 +54,8 @@ def _resumed(
         record.get(n) or {} for n in ("made_from", "settings")
     )
     # It began with its own weights, whatever a later command names.
-    began = {n: x for n, x in settings.items() if n == "init_checkpoint"}
+    origins = ("init_checkpoint", "continue_from")
+    began = {n: x for n, x in settings.items() if n in origins}
     return dataclasses.replace(
         start,
         global_step=step,

@@ -50,14 +50,8 @@ class RecordedRun:
     def run(self, function: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Runs a function under the folder's lock and records what it returns.
 
-        Args:
-          function: does the run; resumes it if it was interrupted.
-
-        Returns:
-          What the function returned, and `seconds`.
-
-        Raises:
-          OSError: another process runs in this folder.
+        The function resumes a run that was interrupted. Returns what it
+        returned, and `seconds`. Raises OSError if another process runs there.
         """
         with locks.sole_use(self._folder):
             began = time.monotonic() - self._record.pop(_BEFORE, 0.0)

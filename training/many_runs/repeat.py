@@ -19,17 +19,11 @@ def repeat(
     device: DeviceOptions,
     may_fail: tuple[type[Exception], ...] = (),
 ) -> tuple[dict[str, Outcome], dict[str, str]]:
-    """Does one run after another.
+    """Does one run after another; `runs` are name -> the argument of `run`.
 
-    Args:
-      what: a word for the log, such as `Task`.
-      runs: name -> the argument of `run`.
-      run: does one of them.
-      device: where; several workers must begin each run together.
-      may_fail: errors of a run that do not stop the others.
-
-    Returns:
-      Name -> what `run` returned, and name -> why it failed.
+    `what` is a word for the log, such as `Task`. Several workers of `device`
+    begin each run together. `may_fail` are errors of a run that do not stop the
+    others. Returns name -> what `run` returned, and name -> why it failed.
     """
     outcomes, failures = {}, {}
     for number, (name, settings) in enumerate(runs.items(), start=1):

@@ -259,9 +259,10 @@ def of_manifest(opened: RecordFiles) -> dict[str, Any]:
 
 
 def require_same_objective(options: PretrainingOptions) -> None:
-    """Refuses another objective than that of the run in output_dir."""
-    folder = options.train.output_dir
-    if not tf1.has_run(folder):
+    """Refuses another objective than that of the run that goes on."""
+    train = options.train
+    places = filter(None, (train.output_dir, train.continue_from))
+    if not (folder := next(filter(tf1.has_run, places), "")):
         return
     before = CheckpointManager(folder, read_only=True).made_from()
     now = made_from(options, None)
@@ -269,7 +270,7 @@ def require_same_objective(options: PretrainingOptions) -> None:
         if name in before and before[name] != now.get(name):
             raise ValueError(
                 f"{folder} holds a run with --{name}={before[name]}; give "
-                "this flag, or another --output_dir."
+                "this flag, or another folder."
             )
 
 

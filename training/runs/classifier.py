@@ -131,7 +131,7 @@ def open_run(
     check_tables(options, options.output_dir)
     task = inputs.task if inputs else _task_of(options, described)
     description.require_kind(options.output_dir, described, [task.kind])
-    sets = {} if inputs else _existing_sets(options, task, config)
+    sets = {} if inputs else _existing_sets(options, task, config, described)
     metrics.check(task.metrics, task.kind, task.labels)
     calibration.check(options.calibrate, task.kind)
     calibrating.check(options, described)
@@ -183,7 +183,10 @@ def _task_of(options: ClassifierOptions, described: Any) -> Task:
 
 
 def _existing_sets(
-    options: ClassifierOptions, task: Task, config: BertConfig
+    options: ClassifierOptions,
+    task: Task,
+    config: BertConfig,
+    described: Description | None,
 ) -> dict[str, list[str]]:
     """Returns `Opened.sets`, each of which has an example that fits."""
     asked = {
@@ -206,6 +209,7 @@ def _existing_sets(
             is_pair = getattr(example, "text_b", None) is not None
             if is_pair or task.kind == "choice":
                 require_pairs(config, f"--task_name={task.name}, {set_name}")
+            description.require_texts(described, is_pair, options.output_dir)
             found.append(set_name)
         if not found:
             has = (*task.train_sets, *task.dev_sets, *task.test_sets)

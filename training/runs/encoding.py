@@ -54,7 +54,7 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
     """Loads the model."""
     path, folder = options.init_checkpoint, options.output_dir
     if path and folder and tf1.has_run(folder):
-        logging.info(NOT_USED, folder)
+        logging.info(NOT_USED, "init_checkpoint", folder)
         path = None
     size = "encode_batch_size", options.encode_batch_size
     strategy = open_strategy(options.device, *size)

@@ -215,6 +215,19 @@ def require_kind(
         )
 
 
+def require_texts(
+    found: Description | None, is_pair: bool, output_dir: str
+) -> None:
+    """Refuses single texts for a model of pairs, and pairs for the other."""
+    if getattr(found, "is_pair", is_pair) not in (None, is_pair):
+        texts = {False: "single texts", True: "pairs of texts"}
+        raise ValueError(
+            f"the examples are {texts[is_pair]}, but the model of {output_dir} "
+            f"was trained on {texts[not is_pair]}; give the columns of the "
+            "training, by --kind and --text_columns."
+        )
+
+
 def is_elsewhere(weights: str) -> bool:
     """Whether `Description.weights` are not in the folder itself."""
     return os.path.isabs(weights) or "://" in weights

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
+from data.settings import Settings
 from data.storage import files, manifests, outputs
 from data.storage.json_files import find_json, write_json
 from data.text.tokenization import FullTokenizer
@@ -28,7 +29,8 @@ from training.start.tokenizer import load_tokenizer
 # The output layer: a checkpoint of another task has it for other labels.
 _OUTPUT = ("output_weights", "output_bias")
 _LINEAR = {"feature_based": "", "head": "linear"}
-NOT_USED = "--init_checkpoint is not used: %s holds checkpoints."
+NOT_USED = "--%s is not used: %s holds checkpoints."
+_ORIGINS = ("init_checkpoint", "continue_from")
 
 
 class Files(NamedTuple):
@@ -77,7 +79,8 @@ class Start(NamedTuple):
       head: `feature_based` and `head` of the model, see `TaskModel`.
       labels: the task's labels in the order of their ids; None = the folder
         has no labels.txt.
-      origin: `init_checkpoint`, for `ResumePoint.settings`; {} = not given.
+      origin: `init_checkpoint` or `continue_from`, for `ResumePoint.settings`;
+        {} = not given.
     """
 
     options: FinetuningOptions | PretrainingOptions
@@ -132,8 +135,9 @@ class Start(NamedTuple):
             first = FirstWeights(source, variables, heads, rows, reads_pooler)
         if not manager.steps():
             _check_first(first, options, head, heads, trains)
-        elif source.path:
-            logging.info(NOT_USED, options.train.output_dir)
+        else:
+            for flag in filter(options.find, _ORIGINS):
+                logging.info(NOT_USED, flag, options.train.output_dir)
         return cls(
             options=options,
             config=config,
@@ -143,7 +147,7 @@ class Start(NamedTuple):
             first=first,
             head=head,
             labels=labels,
-            origin=_origin(source, options.train.output_dir),
+            origin=_origin(source, options),
         )
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
@@ -207,11 +211,17 @@ class Start(NamedTuple):
             files.write_text(os.path.join(folder, LABELS), text)
 
 
-def _origin(source: Source, output_dir: str) -> dict[str, str]:
-    if not source.folder:
+def _origin(source: Source, options: Settings) -> dict[str, str]:
+    place, output_dir = (
+        options.find("continue_from"),
+        options.find("output_dir"),
+    )
+    flag = "continue_from"
+    if source.folder:
+        flag, place = "init_checkpoint", source.folder.weights
+    if not place:
         return {}
-    place = description.place_of_weights(source.folder.weights, output_dir)
-    return {"init_checkpoint": place}
+    return {flag: description.place_of_weights(place, output_dir)}
 
 
 def check_outputs(

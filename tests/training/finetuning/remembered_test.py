@@ -179,6 +179,17 @@ def test_a_model_is_not_evaluated_as_another_kind(trained):
         run(later(options, ["kind"], **other, do_predict=False, do_eval=True))
 
 
+def test_a_model_of_single_texts_reads_no_pairs(trained, tmp_path):
+    folder, options = trained
+    answers = (folder / "out/predictions.tsv").read_bytes()
+    row = {"text_a": TEXT, "text_b": TEXT}
+    (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
+    pair = {"kind": "pair", "test_file": str(tmp_path / "test.jsonl")}
+    with pytest.raises(ValueError, match="pairs of texts, .*--text_columns"):
+        run(later(options, ["kind"], task_options=pair, do_eval=False))
+    assert (folder / "out/predictions.tsv").read_bytes() == answers
+
+
 def test_questions_are_not_asked_of_a_classifier(trained, goldens):
     # Its rows are too short for a question, but that is not what is wrong.
     options = make_options(goldens, trained[0] / "out", given=frozenset())

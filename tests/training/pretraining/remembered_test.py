@@ -102,6 +102,12 @@ def test_another_run_continues_with_the_same_vocabulary(
     }
     pretraining.run(later.replace(**named))
     assert read_settings(named["output_dir"]).do_lower_case is False
+    other = later.replace(
+        **named | {"output_dir": str(tmp_path / "third")},
+        objective="left_to_right",
+    )
+    with pytest.raises(ValueError, match="--objective=pretraining; give this"):
+        pretraining.run(other)
     nowhere = later.replace(continue_from=str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match="--continue_from=.*nowhere is"):
         pretraining.run(nowhere.replace(output_dir=str(tmp_path / "third")))
