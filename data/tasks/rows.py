@@ -156,7 +156,7 @@ class Row(NamedTuple):
         """Returns the finite number in a column; ValueError if none."""
         value = self.value(column)
         with contextlib.suppress(TypeError, ValueError):
-            if math.isfinite(number := float(value)):
+            if math.isfinite(number := float(value)) and "_" not in str(value):
                 return number
         self.fail(f"column {column} is {value!r}, expected a number.")
 

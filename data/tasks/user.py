@@ -82,6 +82,11 @@ class UserTable(Task):
         self._id = Column.parse(id_column, "id_column") if id_column else None
         self._label = Column.parse(label_column, "label_column")
         self._check_columns(kind)
+        if labels and kind == "regression":
+            raise ValueError(
+                f"--labels={','.join(map(str, labels))}: a regression has "
+                "numbers; leave the flag out."
+            )
         self.kind, self._usual_metrics, *_ = _KINDS[kind]
         self.label_separator = label_separator
         names = dict(train=train_file, dev=dev_file, test=test_file)

@@ -9,7 +9,7 @@ from absl import logging
 from data.settings import Settings, first_change, names_of
 from data.storage import files, outputs
 from data.storage.json_files import find_json
-from data.tasks import has_dev_file, task_options
+from data.tasks import has_dev_file, task_defaults
 from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.checkpoints.vector_form import VectorForm
@@ -25,6 +25,8 @@ FILES = {
     "vocab_file": model_folder.VOCABULARIES,
     "bert_config_file": (model_folder.CONFIG, huggingface.CONFIG),
 }
+# Flags of a task whose defaults a model's folder does not name.
+_READ_BY = {"kind", "label_column", "label_separator"}
 
 
 def fill(
@@ -181,8 +183,10 @@ def _with_settings(
     changed = _left_out(known, now, given, folder)
     if of_task and options.given is not None:
         now = options.task_options  # holds the given ones alone
-        names = task_options(options.task_name)
-        of_task = {n: value for n, value in of_task.items() if n in names}
+        usual = task_defaults(options.task_name)
+        of_task = {n: value for n, value in of_task.items() if n in usual}
+        read_by = _READ_BY & now.keys() & usual.keys()
+        of_task = {n: usual[n] for n in read_by} | of_task
         if now.get("kind") not in (None, of_task.get("kind", "single")):
             of_task.pop("choice_columns", None)  # which are of the other kind
         if "dev_share" in of_task:

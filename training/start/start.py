@@ -265,7 +265,8 @@ def open_folder(
             raise ValueError(
                 f"{folder} holds a model of the labels {', '.join(kept)} "
                 f"(labels.txt), but the task has {', '.join(labels)}; give "
-                "--labels in that order, or another --output_dir."
+                "that task, for tables with --labels in that order, or another "
+                "--output_dir."
             )
     return manager
 

@@ -157,7 +157,7 @@ def test_a_wrong_cell_is_an_error_with_its_place(read, message):
     assert str(error.value).startswith(message)
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "", None, "1,5"])
+@pytest.mark.parametrize("value", ["nan", "inf", "", None, "1,5", "1_000"])
 def test_what_is_no_finite_number_is_an_error(value):
     row = Row("t", 7, 6, ("a",), [value])
     with pytest.raises(ValueError, match="line 7: column 'a' is .*a number"):

@@ -178,7 +178,7 @@ def test_labels_and_metrics_may_be_given(tsv):
     ("kind", "more"),
     [
         ("single", {}),
-        ("regression", {}),
+        ("regression", {"labels": []}),
         ("multilabel", {"labels": ["yes", "no"]}),
         ("tagging", {"text_columns": ["text"]}),
         ("choice", {"choice_columns": ["c"]}),
@@ -357,3 +357,8 @@ def test_a_missing_file_names_what_was_looked_for(tsv):
         match="has none of dev.tsv, dev.csv, dev.jsonl; give its name with",
     ):
         list(tsv({}, labels=["a"]).examples("dev"))
+
+
+def test_a_regression_has_no_labels(tsv):
+    with pytest.raises(ValueError, match="--labels=a,b: .*leave the flag out"):
+        tsv({}, kind="regression", labels=["a", "b"])

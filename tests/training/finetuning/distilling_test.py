@@ -1,6 +1,7 @@
 """A run that learns from a teacher: what is kept, resumed and refused."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -211,6 +212,7 @@ def refused(options, match):
     [
         ({"teacher_dir": "/none"}, "^--teacher_dir: .*no such folder"),
         ({"unlabeled_file": "/none"}, "/none: no such --unlabeled_file"),
+        ({"unlabeled_file": os.devnull}, "^--unlabeled_file=.* has no rows"),
         (
             {"unlabeled_file": __file__, "class_weights": (1.0, 2.0)},
             "^--class_weights .*leave one",

@@ -179,6 +179,22 @@ def test_a_model_is_not_evaluated_as_another_kind(trained):
         run(later(options, ["kind"], **other, do_predict=False, do_eval=True))
 
 
+def test_another_column_than_the_default_is_warned_of(
+    trained, tmp_path, caplog
+):
+    """A folder does not name the columns that its command left out."""
+    folder = shutil.copytree(trained[0] / "out", tmp_path / "out")
+    facts = json.loads((folder / "task.json").read_text())
+    del facts["columns"]["label_column"]
+    (folder / "task.json").write_text(json.dumps(facts))
+    for column in "label", "other":
+        other = {"output_dir": str(folder), "do_eval": False}
+        other["task_options"] = {"label_column": column}
+        run(later(trained[1], ["label_column"], **other))
+        warning = f"--label_column={column}, but the model of"
+        assert (warning in caplog.text) == (column == "other")
+
+
 def test_a_model_of_single_texts_reads_no_pairs(trained, tmp_path):
     folder, options = trained
     answers = (folder / "out/predictions.tsv").read_bytes()
