@@ -81,12 +81,7 @@ class UserTable(Task):
         self._choices = _columns(choice_columns, "choice_columns")
         self._id = Column.parse(id_column, "id_column") if id_column else None
         self._label = Column.parse(label_column, "label_column")
-        self._check_columns(kind)
-        if labels and kind == "regression":
-            raise ValueError(
-                f"--labels={','.join(map(str, labels))}: a regression has "
-                "numbers; leave the flag out."
-            )
+        self._check(kind, labels)
         self.kind, self._usual_metrics, *_ = _KINDS[kind]
         self.label_separator = label_separator
         names = dict(train=train_file, dev=dev_file, test=test_file)
@@ -109,7 +104,12 @@ class UserTable(Task):
     def train_separator(self, mark: str) -> None:
         self.files.of_train = mark
 
-    def _check_columns(self, kind: str) -> None:
+    def _check(self, kind: str, labels: Sequence[str]) -> None:
+        if labels and kind == "regression":
+            raise ValueError(
+                f"--labels={','.join(map(str, labels))}: a regression has "
+                "numbers; leave the flag out."
+            )
         *_, expected = _KINDS[kind]
         numbers, has_choices = len(self._texts), bool(self._choices)
         if numbers not in expected or has_choices != (kind == "choice"):
