@@ -42,6 +42,8 @@ class GlueTask(Task):
 
     def rows_of(self, set_name: str) -> Iterator[Row]:
         """See `Task.rows_of`."""
+        # Differs from the original: a missing column is not read from the
+        # place of another one, because that may be the label.
         first = int(set_name in self.test_sets)  # without the label
         columns = self.columns(set_name)[first:]
         return rows.with_columns(self.table(set_name), columns)
