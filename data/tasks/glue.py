@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from data.tasks import rows
 from data.tasks.examples import InputExample
 from data.tasks.rows import Column, Row
+from data.tasks.table_files import with_columns
 from data.tasks.task import Task, register
 
 
@@ -46,7 +47,7 @@ class GlueTask(Task):
         # place of another one, because that may be the label.
         first = int(set_name in self.test_sets)  # without the label
         columns = self.columns(set_name)[first:]
-        return rows.with_columns(self.table(set_name), columns)
+        return with_columns(self.table(set_name), columns)
 
     def columns(self, set_name: str) -> tuple[Column, ...]:
         """Returns the columns of the label and of the texts."""

@@ -95,11 +95,16 @@ class Row(NamedTuple):
     def _miss(self, column: Column) -> NoReturn:
         """Raises ValueError, about the whole table."""
         columns = ", ".join(self.names) or f"{len(self.cells)} columns"
+        remedy = "Rename it in the file, as the task's files have it."
+        if column.flag:
+            remedy = (
+                f"{self._hint(column)}Name the columns as they are in the "
+                "file, or in tsv and csv files number them from 0, by "
+                f"--{column.flag}."
+            )
         raise ValueError(
             f"{self.path}, line {self.line}: there is no column {column}; it "
-            f"has {columns}. {self._hint(column)}Name the columns as they are "
-            "in the file, or in tsv and csv files number them from 0"
-            f"{column.flag and f', by --{column.flag}'}."
+            f"has {columns}. {remedy}"
         )
 
     def check_columns(self, columns: Collection[Column]) -> None:
@@ -122,7 +127,7 @@ class Row(NamedTuple):
     def _hint(self, column: Column) -> str:
         """Names the separator of a line that was read as one cell."""
         cells = self.names or self.cells
-        if len(cells) != 1 or not column.flag:
+        if len(cells) != 1:
             return ""
         found = [name for mark, name in SEPARATORS.items() if mark in cells[0]]
         if not found:
@@ -214,16 +219,6 @@ def converted(
     if bad:
         first = "\n".join(bad[:_MOST_SHOWN])
         raise ValueError(f"{len(bad)} rows are wrong, the first:\n{first}")
-
-
-def with_columns(
-    table: Iterable[Row], columns: Collection[Column]
-) -> Iterator[Row]:
-    """Yields the rows of a table whose header has the columns."""
-    for number, row in enumerate(table):
-        if not number:
-            row.check_columns(columns)
-        yield row
 
 
 def label_text(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from data.tasks import rows
 from data.tasks.examples import ChoiceExample
 from data.tasks.rows import Column, Row
-from data.tasks.table_files import first_of
+from data.tasks.table_files import first_of, with_columns
 from data.tasks.task import Task, register
 
 
@@ -27,7 +27,7 @@ class _Endings(Task):
         """See `Task.rows_of`."""
         columns = [self.text, *self.endings, *filter(None, [self.begin])]
         columns += [self.label] * (set_name != "test")
-        return rows.with_columns(self.table(set_name), columns)
+        return with_columns(self.table(set_name), columns)
 
     def example(self, row: Row, set_name: str) -> ChoiceExample:
         """Converts a row; the label of a test set is not read."""

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from absl import logging
 
@@ -256,3 +256,13 @@ def _check_columns(row: Row, columns: Sequence[Column]) -> None:
             f"the columns {same[0]} and {same[1]} are the same one, because "
             f"there are {len(row.cells)}. Give other numbers, or --separator."
         )
+
+
+def with_columns(
+    table: Iterable[Row], columns: Collection[Column]
+) -> Iterator[Row]:
+    """Yields the rows of a table whose header has the columns."""
+    for number, row in enumerate(table):
+        if not number:
+            row.check_columns(columns)
+        yield row

@@ -75,7 +75,6 @@ def test_the_folder_is_that_of_the_program(tuned, released, pytestconfig):
             "--do_train",
             "--do_eval",
             "--do_predict",
-            "--kind=single",
             "--text_columns=review",
             "--label_column=stars",
             *(f"--{name}={value}" for name, value in QUICK.items()),

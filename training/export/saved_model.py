@@ -19,12 +19,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.finetuning.long_text import LongTextOptions
 from data.records import tfrecord
-from data.settings import flat_fields, names_of
+from data.settings import names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files, manifests
 from data.storage.json_files import find_json
+from data.tasks import task_names, task_options
 from modeling import checkpoints, loading
 from modeling.checkpoints import model_folder, tf1
 from modeling.checkpoints.vector_form import VectorForm
@@ -43,8 +43,8 @@ _REMEDY = "evaluate again, or remove it"
 # Flags that an export keeps as the run had them.
 _OF_MODEL = {"labels", "document_context", "do_lower_case", "never_split"}
 _OF_MODEL |= {"head", "feature_based", "kind", "label_separator"}
-_GROUPS = (VectorForm, WindowOptions, AnswerOptions, LongTextOptions)
-_OF_MODEL.update(*map(names_of, _GROUPS))
+_OF_MODEL |= {"long_text", "long_text_pooling"}
+_OF_MODEL.update(*map(names_of, (VectorForm, WindowOptions, AnswerOptions)))
 
 
 def load(
@@ -191,9 +191,12 @@ def _flags_of(
     head = find_json(os.path.join(folder, model_folder.HEAD))
     values |= {"head": "linear"} | head | described.model
     if long_text := described.options().get("long_text"):  # a task's model
-        for field in flat_fields(LongTextOptions):
-            values[field.flag] = getattr(long_text, field.name)
-        values |= {"kind": "single", **described.columns}
+        values["long_text"] = long_text.mode
+        values["long_text_pooling"] = long_text.pooling
+        name = described.task_name
+        if name in task_names() and "kind" in task_options(name):
+            values["kind"] = "single"
+        values |= described.columns
     return values
 
 

@@ -169,7 +169,7 @@ def _unlabeled(options: Any, task: Task) -> Task:
     unlabeled = get_task(task.name, options.data_dir, **given)
     unlabeled.model_labels = task.labels
     unlabeled.train_separator = task.train_separator
-    if not next(unlabeled.rows_of("test"), None):
+    if not next(unlabeled.read("test"), None):
         raise ValueError(f"--unlabeled_file={path} has no rows; leave it out.")
     next(unlabeled.examples("test"))
     return unlabeled

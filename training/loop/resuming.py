@@ -54,8 +54,8 @@ def _resumed(
         record.get(n) or {} for n in ("made_from", "settings")
     )
     # It began with its own weights, whatever a later command names.
-    origins = ("init_checkpoint", "continue_from")
-    began = {n: x for n, x in settings.items() if n in origins}
+    origins = ("init_checkpoint", "continue_from") if settings else ()
+    now = {n: x for n, x in start.settings.items() if n not in origins}
     return dataclasses.replace(
         start,
         global_step=step,
@@ -63,7 +63,7 @@ def _resumed(
         train_seconds=record.get("train_seconds", 0.0),
         is_stripped=record.get("is_stripped", False),
         made_from=made_from | start.made_from,
-        settings=settings | start.settings | began,
+        settings=settings | now,
     )
 
 

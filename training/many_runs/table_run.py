@@ -188,7 +188,8 @@ def _options_of(
     mix = values.get("feature_based", "")
     own = {"head": "bilstm" if mix else "linear", **model_files}
     more |= {"task_name": "tsv", "do_train": True}
-    more["given"] = frozenset(values)
+    # Defaults of a call count as given, too: it has them in its signature.
+    more["given"] = frozenset({*values, "kind", "text_columns", "label_column"})
     options = settings.make(ClassifierOptions, own | {**values} | more)
     return settings.make(TrialOptions, values), options
 
@@ -207,10 +208,11 @@ def _task_options(
     labels = labels.tolist() if hasattr(labels, "tolist") else labels
     if isinstance(labels, list | tuple):
         given["labels"] = [python_rows.label_of(label) for label in labels]
-    # Also the defaults, so that those of an earlier call are not taken.
-    texts = [text] if text and isinstance(text, str) else text
-    texts = texts or list(user.usual_texts(kind))
-    given |= {"kind": kind, "label_column": label, "text_columns": texts}
+    given |= {"label_column": label, "text_columns": text}
+    if kind != "single":  # the default of the program
+        given["kind"] = kind
+    if isinstance(text, str):
+        given["text_columns"] = [text] if text else None
     given |= _files_of(tables)
     share = tables.get("dev")
     if isinstance(share, float):
@@ -242,9 +244,10 @@ def _rows_of(
     tables: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, list[dict[str, Any]]]:
     """Reads the tables that are not files."""
-    label = options["label_column"]
+    usual = user.usual_texts(options.get("kind", "single"))
+    label = options.get("label_column", "label")
     columns = [
-        *options["text_columns"],
+        *(options.get("text_columns") or usual),
         *options.get("choice_columns", ()),
         label,
         *filter(None, [options.get("id_column")]),

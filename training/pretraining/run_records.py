@@ -270,7 +270,8 @@ def require_same_objective(options: PretrainingOptions) -> None:
         if name in before and before[name] != now.get(name):
             raise ValueError(
                 f"{folder} holds a run with --{name}={before[name]}; give "
-                "this flag, or another folder."
+                "this flag, or another folder; --init_checkpoint="
+                f"{folder} takes its weights alone."
             )
 
 

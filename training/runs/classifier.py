@@ -209,7 +209,9 @@ def _existing_sets(
             is_pair = getattr(example, "text_b", None) is not None
             if is_pair or task.kind == "choice":
                 require_pairs(config, f"--task_name={task.name}, {set_name}")
-            description.require_texts(described, is_pair, options.output_dir)
+            if "text_columns" in task_options(options.task_name):
+                place = options.output_dir
+                description.require_texts(described, is_pair, place)
             found.append(set_name)
         if not found:
             has = (*task.train_sets, *task.dev_sets, *task.test_sets)

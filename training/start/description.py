@@ -224,7 +224,7 @@ def require_texts(
         raise ValueError(
             f"the examples are {texts[is_pair]}, but the model of {output_dir} "
             f"was trained on {texts[not is_pair]}; give the columns of the "
-            "training, by --kind and --text_columns."
+            "training, by --kind and --text_columns, or another --output_dir."
         )
 
 

@@ -9,7 +9,7 @@ from absl import logging
 from data.settings import Settings, first_change, names_of
 from data.storage import files, outputs
 from data.storage.json_files import find_json
-from data.tasks import has_dev_file, task_defaults
+from data.tasks import has_dev_file, task_defaults, task_names
 from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.checkpoints.vector_form import VectorForm
@@ -25,7 +25,7 @@ FILES = {
     "vocab_file": model_folder.VOCABULARIES,
     "bert_config_file": (model_folder.CONFIG, huggingface.CONFIG),
 }
-# Flags of a task whose defaults a model's folder does not name.
+# Flags of a task whose defaults `task.json` does not name.
 _READ_BY = {"kind", "label_column", "label_separator"}
 
 
@@ -185,14 +185,27 @@ def _with_settings(
         now = options.task_options  # holds the given ones alone
         usual = task_defaults(options.task_name)
         of_task = {n: value for n, value in of_task.items() if n in usual}
-        read_by = _READ_BY & now.keys() & usual.keys()
-        of_task = {n: usual[n] for n in read_by} | of_task
-        if now.get("kind") not in (None, of_task.get("kind", "single")):
+        of_task = _read_by(name, now) | of_task
+        given = {n: usual[n] for n in options.given & usual.keys()} | now
+        kind = given.get("kind")
+        if kind not in (None, of_task.get("kind", "single")):
             of_task.pop("choice_columns", None)  # which are of the other kind
+            now = {**now, "kind": kind}
+            options = options.replace(task_options=now)
         if "dev_share" in of_task:
             of_task |= _dev_share(of_task, options, folder)
-        changed["task_options"] = now | _left_out(of_task, now, now, folder)
+        found = _left_out(of_task, given, given, folder)
+        changed["task_options"] = now | found
     return options.replace(**changed)
+
+
+def _read_by(task_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Defaults of given flags, with which a model may have been trained."""
+    is_known = task_name.lower() in task_names()
+    usual = task_defaults(task_name) if is_known else {}
+    return {
+        n: usual[n] for n in _READ_BY & given.keys() & usual.keys() if usual[n]
+    }
 
 
 def _dev_share(

@@ -70,8 +70,8 @@ class Extractor(Inference):
     """Computes vectors of rows; create it in the strategy's scope.
 
     Vectors are float32 whatever dtype the encoder computes in. `batch_size` is
-    B, over all devices. Raises ValueError for pooling `cls` with a
-    left-to-right model.
+    B, of rows of full length, over all devices. Raises ValueError for pooling
+    `cls` with a left-to-right model.
     """
 
     def __init__(
@@ -113,10 +113,11 @@ class Extractor(Inference):
         All of them are in memory at the same time. `done` is called with the
         number of rows of each batch.
         """
+        multiple = kind_of(self._strategy).multiple
         return in_order(
             rows,
             self._lines,
-            length=lambda row: len(row.input_ids),
+            length=lambda row: -(-len(row.input_ids) // multiple) * multiple,
             batch_size=self._batch_size,
             longest=0 if is_tpu(self._strategy) else self._max_seq_length,
             done=done,

@@ -126,7 +126,7 @@ def test_a_column_is_found_by_name_then_by_number():
     [
         (
             lambda row: row.text(Column("c")),
-            "t, line 7: there is no column 'c'; it has a, b. Name the columns",
+            "t, line 7: there is no column 'c'; it has a, b. Rename it",
         ),
         (
             lambda row: row.text(Column("c", 5)),
