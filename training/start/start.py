@@ -212,15 +212,12 @@ class Start(NamedTuple):
 
 
 def _origin(source: Source, options: Settings) -> dict[str, str]:
-    place, output_dir = (
-        options.find("continue_from"),
-        options.find("output_dir"),
-    )
-    flag = "continue_from"
+    flag, place = "continue_from", options.find("continue_from")
     if source.folder:
         flag, place = "init_checkpoint", source.folder.weights
     if not place:
         return {}
+    output_dir = options.find("output_dir")
     return {flag: description.place_of_weights(place, output_dir)}
 
 
