@@ -133,6 +133,7 @@ np.savez(f"{folder}/got.npz", predicted=model.predict([texts, texts]),
 """
 
 
+@pytest.mark.all  # 17 s in a process of its own
 def test_a_new_process_needs_no_vocabulary(folder, tmp_path, pytestconfig):
     first, second = (keras.Input([], dtype="string") for _ in range(2))
     rows = modeling.TextEncoder(folder, max_seq_length=16)(first, second)

@@ -92,6 +92,7 @@ def test_the_scale_is_saved_but_no_weight(twenty_steps):
     assert not is_weight("loss_scale")
 
 
+@pytest.mark.all  # of GPUs alone, and 18 s
 def test_a_skipped_update_halves_and_a_resumed_run_repeats_it_all(
     goldens, tmp_path, monkeypatch
 ):
