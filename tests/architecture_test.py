@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_344,
-    "training": 12_342,
+    "training": 12_338,
     "modeling": 4_138,
     "studies": 1_501,
     "demo": 415,

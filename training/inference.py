@@ -167,9 +167,11 @@ def in_order(
 ) -> list:
     """Computes rows in batches of like length; returns outputs in their order.
 
-    The longest are first: if memory is too small, the first batches fail. For
-    `longest` see `_cut`, for several batches at once `Kind`. `done` is called
-    with the number of rows of each batch; `strategy` None = the current one.
+    The longest are first: if memory is too small, the first batches fail. A
+    batch has more than `batch_size` rows if they are short, but at most the
+    lengths of `batch_size` rows of `longest`. `done` is called with the number
+    of rows of each batch. `strategy` None = the current one. For several
+    batches at once see `Kind`.
     """
     lengths = [length(row) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: -lengths[i])
@@ -193,11 +195,7 @@ def in_order(
 
 
 def _cut(order, lengths, batch_size, longest):
-    """Cuts sorted rows into batches, of more rows if they are short.
-
-    A batch has at most the lengths of `batch_size` rows of `longest`, as in
-    `length_batches.all_examples`.
-    """
+    """Cuts sorted rows into batches, as `length_batches.all_examples` does."""
     start, batches = 0, []
     while start < len(order):
         first, end = lengths[order[start]], start + batch_size

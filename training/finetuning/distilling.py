@@ -171,5 +171,4 @@ def _unlabeled(options: Any, task: Task) -> Task:
     unlabeled.train_separator = task.train_separator
     if not next(unlabeled.read("test"), None):
         raise ValueError(f"--unlabeled_file={path} has no rows; leave it out.")
-    next(unlabeled.examples("test"))
     return unlabeled

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import tensorflow as tf
 import bert
 import modeling
 from data.records import reading, tfrecord
+from data.tasks import get_task
 from modeling import checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_table
@@ -284,6 +286,23 @@ def test_teachers_that_do_not_fit_are_refused(
     (teacher / "out/task.json").unlink()
     refused(options, "^--teacher_dir: .*no task.json")
     assert not list((tmp_path / "out").glob("*"))
+
+
+def test_sentences_of_conll_are_added_too(tmp_path):
+    path = tmp_path / "more.txt"
+    path.write_text("One O\ntwo O\n\n")
+    options = types.SimpleNamespace(
+        distillation=DistillOptions(
+            teacher_dir=str(tmp_path), unlabeled_file=str(path)
+        ),
+        task_options={"labels": ["O"]},
+        task_name="conll",
+        data_dir=str(tmp_path),
+        class_weights=(),
+    )
+    task = get_task("conll", str(tmp_path), labels=["O"])
+    (sentence,) = distilling._unlabeled(options, task).examples("test")
+    assert list(sentence.words) == ["One", "two"]
 
 
 @pytest.mark.all
