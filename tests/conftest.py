@@ -98,7 +98,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    # The longest unit first, so that no process waits for it at the end.
+    # The longest units first, so that no process waits for them at the end:
+    # those that are alone, then from training/ back to data/.
+    items.sort(key=lambda item: str(item.path), reverse=True)
     items.sort(key=lambda item: not is_alone(item.path))
     left_out = {marker: [] for marker in markers_left_out(config)}
     kept = []

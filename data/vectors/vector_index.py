@@ -145,9 +145,15 @@ def _read_facts(manifest: str) -> dict[str, Any]:
 def _place_of_texts(path: str, facts: Mapping[str, Any]) -> str:
     """The file of an index's texts, which may be moved together."""
     file = facts["texts"]["file"]
-    if not files.exists(file):
-        file = os.path.join(os.path.dirname(path), os.path.basename(file))
-    return file
+    if files.exists(file):
+        return file
+    beside = os.path.join(os.path.dirname(path), os.path.basename(file))
+    if not files.exists(beside):
+        raise FileNotFoundError(
+            f"{file}, whose texts {path} has, is gone; put it back, or beside "
+            f"the index, or {_AGAIN}."
+        )
+    return beside
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:

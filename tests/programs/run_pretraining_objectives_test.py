@@ -193,7 +193,7 @@ def test_queries_to_an_objective_without_answers(plain, goldens):
     refused(
         plain,
         "^--do_predict asks for masked words and pairs of sentences, which "
-        "--objective=left_to_right does not predict; leave one of them out",
+        "--objective=left_to_right does not predict; leave --do_predict out",
         do_predict=True,
         predict_file="queries.txt",
         vocab_file=str(goldens / "vocab.txt"),

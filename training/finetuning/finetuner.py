@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import gc
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -26,6 +26,7 @@ from training.finetuning.predictions import ExampleScores
 from training.inference import OutputCollector
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
+from training.start import setup
 from training.start.start import Start
 
 
@@ -98,6 +99,7 @@ class Finetuning:
         for name in batch_sizes:
             check_batch_size(name, getattr(options, name), self.num_devices)
         self.first, self.manager = start.first, start.manager
+        self._before = start.manager.latest_step()
         start.keep()
         with self._strategy.scope():
             self.model = start.load(self._strategy)
@@ -190,11 +192,19 @@ class Finetuning:
         with self._strategy.scope():
             return self._start.restore(self._weights)
 
-    def finish(self, *, keeps_all: bool = False) -> None:
+    def finish(
+        self, *, keeps_all: bool = False, old: Sequence[str] = ()
+    ) -> None:
         """Removes the checkpoints and slots that a finished run can spare.
 
-        `keeps_all` keeps all checkpoints, to be compared.
+        `keeps_all` keeps all checkpoints, to be compared. `old` are files of
+        --do_predict that were not written; it warns of those that are there.
         """
+        if self._before and self._before != (
+            step := self.manager.latest_step()
+        ):
+            folder = self.options.train.output_dir
+            setup.warn_of_earlier(folder, step, "--do_predict", *old)
         # Differs from the original: the last checkpoint alone is kept, because
         # five of BERT-Large with slots take 20 GB.
         if self.options.train.keep_checkpoint_max is None and not keeps_all:

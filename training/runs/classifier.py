@@ -35,9 +35,10 @@ from training.start import description
 from training.start.description import Description, TaskDescription
 from training.start.start import Start, check_outputs, read_files
 
+_ANSWERS = ("predictions.tsv", "test_results.tsv")
 _RESULTS = (
     *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
-    *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
+    *("dev_predictions.tsv", *_ANSWERS),
 )
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4
@@ -110,7 +111,8 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     answer(opened, inputs, model, scorer, outcome.weights)
     describe(opened, outcome.weights)
     if options.do_train:
-        model.finish(keeps_all=options.eval_checkpoints != "last")
+        old = () if options.do_predict else _ANSWERS
+        model.finish(keeps_all=options.eval_checkpoints != "last", old=old)
     return outcome
 
 
@@ -209,9 +211,7 @@ def _existing_sets(
             is_pair = getattr(example, "text_b", None) is not None
             if is_pair or task.kind == "choice":
                 require_pairs(config, f"--task_name={task.name}, {set_name}")
-            if "text_columns" in task_options(options.task_name):
-                place = options.output_dir
-                description.require_texts(described, is_pair, place)
+            description.require_texts(described, is_pair, options.output_dir)
             found.append(set_name)
         if not found:
             has = (*task.train_sets, *task.dev_sets, *task.test_sets)

@@ -72,23 +72,23 @@ def run(options: PretrainingOptions) -> None:
         inputs are checked before the first training step.
     """
     opened = open_run(options)
-    before = opened.start.manager.latest_step() or 0
+    before = opened.start.manager.latest_step()
     records = open_records(opened)
     with opened.strategy.scope():
         model = make_model(opened, records)
         step = train_and_score(opened, records, model)
         if options.do_predict:
             answer(opened, model)
-    stripped = os.path.join(options.train.output_dir, STRIPPED_NAME)
-    is_own = STRIPPED_NAME not in opened.start.origin.values()
     if options.strip_checkpoint:
         strip(opened, step)
-    elif step != before and is_own and files.exists(f"{stripped}.index"):
-        logging.warning(
-            "%s is of an earlier step than %d; --strip_checkpoint writes it "
-            "again.",
-            *(stripped, step),
-        )
+    folder, origin = options.train.output_dir, opened.start.origin.values()
+    if before and step != before:
+        if not options.strip_checkpoint and STRIPPED_NAME not in origin:
+            name = f"{STRIPPED_NAME}.index"
+            setup.warn_of_earlier(folder, step, "--strip_checkpoint", name)
+        if not options.do_predict:
+            name = answers.RESULTS
+            setup.warn_of_earlier(folder, step, "--do_predict", name)
 
 
 def open_run(options: PretrainingOptions) -> Opened:
@@ -149,7 +149,7 @@ def _check_objective(
     if options.do_predict and not objective.answers_queries:
         raise ValueError(
             "--do_predict asks for masked words and pairs of sentences, which "
-            f"{flag} does not predict; leave one of them out."
+            f"{flag} does not predict; leave --do_predict out."
         )
     run_records.require_same_objective(options)
 

@@ -104,7 +104,7 @@ def run(options: SquadOptions) -> None:
     threshold = answer(opened, inputs, model, step)
     describe(opened, threshold, weights)
     if options.do_train:
-        model.finish()
+        model.finish(old=() if options.do_predict else ["predictions.json"])
 
 
 def open_run(options: SquadOptions) -> Opened:

@@ -3,6 +3,8 @@
 import dataclasses
 import os
 
+from absl import logging
+
 from data.storage import files, manifests
 from modeling.config import BertConfig, activation_name
 from training.loop.checkpointing import CheckpointManager
@@ -73,6 +75,17 @@ def keep_config(
         check_same_model(output_dir, config)
     else:
         files.write_text(path, config.to_json_string())
+
+
+def warn_of_earlier(folder: str, step: int, flag: str, *names: str) -> None:
+    """Warns of results that weights before a step gave, and no longer does."""
+    for name in names:
+        path = os.path.join(folder, name)
+        if files.exists(path):
+            logging.warning(
+                "%s is of an earlier step than %d; %s writes it again.",
+                *(path, step, flag),
+            )
 
 
 def require_weights(output_dir: str, init_checkpoint: str | None) -> None:

@@ -109,6 +109,9 @@ def test_an_index_finds_its_texts(index):
 def test_an_index_that_was_moved_finds_the_texts_beside_it(index, tmp_path):
     moved = tmp_path.rename(tmp_path.with_name("moved"))
     assert open_index(str(moved / "texts.npy"), MODEL).texts[0] == "one"
+    (moved / "texts.txt").unlink()
+    with pytest.raises(FileNotFoundError, match="texts.npy has.*--do_encode"):
+        open_index(str(moved / "texts.npy"), MODEL)
 
 
 def test_an_index_of_another_model_is_refused(index):

@@ -219,6 +219,9 @@ def test_what_shapes_the_training_is_warned_of(
         run(finetuning, class_weights=weights, **quick)
         (message,) = (x for x in caplog.messages if "other settings" in x)
         assert said in message and "num_train_steps" in message
+        # The answers of the weights before are there, too.
+        for name in ("predictions.tsv", "test_results.tsv"):
+            assert f"{name} is of an earlier step" in caplog.text
         caplog.clear()
 
 

@@ -203,6 +203,12 @@ def test_a_model_of_single_texts_reads_no_pairs(trained, tmp_path):
     pair = {"kind": "pair", "test_file": str(tmp_path / "test.jsonl")}
     with pytest.raises(ValueError, match="pairs of texts, .*--text_columns"):
         run(later(options, ["kind"], task_options=pair, do_eval=False))
+    # Nor those of a task with a name of its own.
+    row = "\t".join(["1", "0", "0", TEXT, TEXT])
+    (tmp_path / "dev.tsv").write_text(f"Quality\tid\tid\ta\tb\n{row}\n")
+    named = {"task_name": "MRPC", "data_dir": str(tmp_path)}
+    with pytest.raises(ValueError, match="pairs of texts, .*--task_name"):
+        run(later(options, named, **named, task_options={}, do_predict=False))
     assert (folder / "out/predictions.tsv").read_bytes() == answers
 
 
@@ -468,12 +474,13 @@ def test_a_threshold_for_other_flags_is_not_kept(
     assert threshold_in(folder) == -1.5
 
 
-def test_training_on_keeps_the_given_threshold(questioned, tmp_path):
+def test_training_on_keeps_the_given_threshold(questioned, tmp_path, caplog):
     folder = tmp_path / "out"
     shutil.copytree(questioned.output_dir, folder)
     on = {"do_train": True, "num_train_epochs": 3.0}
-    questions.run(asked(questioned, folder, on, **on))
+    questions.run(asked(questioned, folder, on, **on, do_predict=False))
     assert threshold_in(folder) == -1.5
+    assert "predictions.json is of an earlier step" in caplog.text
     # That of weights which are gone is not the new model's.
     for path in folder.glob("*ckpt*"):
         path.unlink()
