@@ -15,7 +15,7 @@ Without --num_processes, all text is held in memory and the records equal those
 of the original release. With --num_processes, text of any size is converted by
 that many processes to as many files as --output_file names (OUT@64 = 64
 files). The records do not depend on the number of processes. The same command
-resumes a run that was stopped, and OUT.manifest.json describes the records.
+resumes a run that was stopped, and OUT@64.manifest.json describes the records.
 """
 
 from data.pretraining import tfds_text

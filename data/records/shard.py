@@ -10,6 +10,12 @@ class Shard:
     index: int = 0
     count: int = 1
 
+    def __post_init__(self):
+        if not 0 <= self.index < self.count:
+            raise ValueError(
+                f"worker {self.index} of {self.count}; count from 0."
+            )
+
     def part_of(self, num_rows: int) -> int:
         """Returns this worker's number of a batch's rows; all have as many."""
         if num_rows % self.count:

@@ -19,6 +19,7 @@ from data.squad.examples import (
     read_examples,
 )
 from data.squad.predictions import (
+    THRESHOLD_FILE,
     Answer,
     Prediction,
     remove_unwritten,
@@ -93,7 +94,17 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     has_null, folder = options.version_2_with_negative, options.output_dir
     predictions = _averaged(options)
     scored = _scored(options, predictions) if options.predict_file else []
-    threshold, found = options.null_score_diff_threshold or 0.0, {}
+    threshold, found = options.null_score_diff_threshold, {}
+    if threshold is None:
+        threshold = 0.0
+        own = _paths(options.runs if has_null else (), THRESHOLD_FILE)
+        if any(map(files.exists, own)) and not options.find_null_threshold:
+            logging.warning(
+                "%s: the runs have thresholds of their own, but the ensemble's "
+                "is 0. Give --find_null_threshold, or "
+                "--null_score_diff_threshold.",
+                own[0],
+            )
     if options.find_null_threshold:
         found = find_best_thresholds(scored)
         threshold = found["best_f1_thresh"]
@@ -150,7 +161,14 @@ def _check_files(options: EnsembleOptions) -> None:
             f"--output_dir={options.output_dir} holds a run, whose answers "
             "would be replaced; give another folder."
         )
-    odds = list(filter(files.exists, _paths(options.runs, _ODDS)))
+    all_odds = _paths(options.runs, _ODDS)
+    odds = list(filter(files.exists, all_odds))
+    if 0 < len(odds) < len(all_odds):
+        missing = next(path for path in all_odds if path not in odds)
+        raise ValueError(
+            f"There is {odds[0]}, but no {missing}: predict again with "
+            "--version_2_with_negative there, or leave that run out."
+        )
     if odds and not options.version_2_with_negative:
         raise ValueError(
             f"{odds[0]}: the questions of this run may have no answer; pass "

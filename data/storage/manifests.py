@@ -1,5 +1,6 @@
 """Manifests: JSON files that say what other files were made from."""
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,7 @@ from typing import Any
 from data.storage import files
 from data.storage.json_files import find_json
 
-_SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
+_SHARD_SUFFIX = re.compile(r"-\d{5}-of-(\d{5})$")
 
 
 def data_set_name(paths: Sequence[str]) -> str:
@@ -17,8 +18,10 @@ def data_set_name(paths: Sequence[str]) -> str:
 
 
 def path_of(paths: Sequence[str]) -> str:
-    """Returns the path of a data set's manifest."""
-    return data_set_name(paths) + files.MANIFEST_SUFFIX
+    """Returns the path of a data set's manifest: `out@64.manifest.json`."""
+    # `out` and `out@4` are two data sets, which may be there together.
+    name = _SHARD_SUFFIX.sub(lambda found: f"@{int(found[1])}", paths[0])
+    return name + files.MANIFEST_SUFFIX
 
 
 def remove(paths: Sequence[str]) -> None:
@@ -48,12 +51,14 @@ def of_shard(path: str) -> dict[str, Any] | None:
 
     It has `made_from`, `counts` and `shards`.
     """
-    manifest = read(path_of([path]))
-    try:
-        names = {shard["file"] for shard in manifest["shards"]}
-        return manifest if os.path.basename(path) in names else None
-    except (KeyError, TypeError):
-        return None
+    # An earlier version gave all data sets of a name the same manifest.
+    earlier = data_set_name([path]) + files.MANIFEST_SUFFIX
+    for manifest in map(read, (path_of([path]), earlier)):
+        with contextlib.suppress(KeyError, TypeError):
+            names = {shard["file"] for shard in manifest["shards"]}
+            if os.path.basename(path) in names:
+                return manifest
+    return None
 
 
 def require_same(

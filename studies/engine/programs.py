@@ -129,7 +129,12 @@ class Programs:
                 self._options.output_dir, row.source, PRETRAINING
             )
             manager = CheckpointManager(folder)
-            steps = manager.steps()
+            if not (steps := manager.steps()):
+                raise FileNotFoundError(
+                    f"{folder} has no checkpoint, with which the runs of "
+                    f"{row.name} begin; remove {folder}/run.json, so that it "
+                    "is pretrained again."
+                )
             wanted = row.share * steps[-1]
             weights = manager.prefix(min(steps, key=lambda s: abs(s - wanted)))
             config_file = os.path.join(folder, "bert_config.json")

@@ -3,6 +3,8 @@
 import functools
 import os
 
+from absl import logging
+
 import studies
 from data.settings import Settings, optional, setting
 from data.storage import files
@@ -169,6 +171,10 @@ class StudyData(Settings):
                 f"--init_checkpoint={self.init_checkpoint}: the rows of this "
                 "study are each pretrained here; leave it out."
             )
+        needed = {MEASURES[name].needs for name in study.measures}
+        for flag in _PAIRS.keys() - needed:
+            if getattr(self, flag):
+                logging.warning("--%s: the study has no measure for it.", flag)
         if not self.measures_of(study):
             flags = {MEASURES[m].needs for m in study.measures} - {""}
             raise ValueError(

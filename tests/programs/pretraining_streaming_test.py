@@ -64,7 +64,7 @@ def test_two_processes_write_what_one_writes(goldens, streamed, tmp_path):
     assert done.returncode == 0, done.stderr
     assert shards(tmp_path) == shards(streamed)
     assert sorted(shards(tmp_path)) == [f"out-0000{i}-of-00003" for i in "012"]
-    manifest = json.loads((tmp_path / "out.manifest.json").read_text())
+    manifest = json.loads((tmp_path / "out@3.manifest.json").read_text())
     examples = manifest["counts"]["examples"]
     assert f"Wrote {examples:,} examples" in done.stderr
 
@@ -229,7 +229,7 @@ def unmasked(goldens, tmp_path_factory):
         "--compression=gzip",
     )
     assert done.returncode == 0, done.stderr
-    manifest = json.loads((folder / "out.manifest.json").read_text())
+    manifest = json.loads((folder / "out@2.manifest.json").read_text())
     assert manifest["made_from"]["dupe_factor"] == 1
     return folder
 

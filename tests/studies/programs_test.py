@@ -56,5 +56,15 @@ def test_a_given_model_is_fine_tuned_at_the_papers_rate(tmp_path):
     }
 
 
+def test_a_row_whose_checkpoints_are_gone_is_refused(tmp_path):
+    options = StudyOptions(study="masking", output_dir=str(tmp_path))
+    study = studies.get("masking")
+    made = Programs(study, options, StudyData())
+    with pytest.raises(
+        FileNotFoundError, match="remove .*pretraining/run.json"
+    ):
+        made._model_flags(study.rows[0])
+
+
 def test_rows_that_a_small_model_has_are_taken(goldens, tmp_path):
     make(goldens, tmp_path, "vocab.txt", rows=("last", "embeddings"))

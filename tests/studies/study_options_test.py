@@ -1,5 +1,7 @@
 """What run_study.py refuses before anything runs, and which measures serve."""
 
+import dataclasses
+
 import pytest
 
 import studies
@@ -82,6 +84,14 @@ def test_tfds_is_of_some_measures():
         StudyData(tfds=("tags",))
     with pytest.raises(ValueError, match="both sources of the same data"):
         StudyData(tfds=("spans",), squad_dir="squad")
+
+
+def test_data_that_a_study_does_not_use_are_said(tmp_path, caplog):
+    names = ("STS-B/train.tsv", "STS-B/dev.tsv")
+    folder = write(tmp_path / "data", *names)
+    study = dataclasses.replace(made_up_study(), measures=("casing",))
+    StudyData(glue_dir=folder).check(study)
+    assert "--glue_dir: the study has no measure" in caplog.text
 
 
 def test_a_given_model_is_only_for_frozen_features():

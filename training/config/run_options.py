@@ -24,7 +24,7 @@ def check_found(options: Settings, *flags: str) -> None:
             raise ValueError(
                 f"Flag --{flag} must have a value other than None: there is "
                 "no --init_checkpoint to look beside, and nothing yet in "
-                f"--output_dir={folder}."
+                f"--output_dir={folder}. Give the flag, or the folder of a run."
             )
 
 

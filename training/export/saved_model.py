@@ -306,15 +306,18 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     path = os.path.join(output_dir, "metrics.json")
     found = find_json(path, remedy=_REMEDY)
     described = description.find(output_dir) if found else None
-    step = described and _OWN_WEIGHTS.fullmatch(described.weights)
-    measured = found.get("global_step")
-    if step and measured not in (None, int(step[1])):
-        logging.warning(
-            "%s is about step %d, but the weights are of step %s: the export "
-            "has no metrics. Evaluate again (--do_eval), then export.",
-            *(path, measured, step[1]),
-        )
-        return {}
+    own = {}
+    if described and (step := _OWN_WEIGHTS.fullmatch(described.weights)):
+        own = {"global_step": int(step[1])}
+        own["max_seq_length"] = described.max_seq_length
+    for name, value in own.items():
+        if found.get(name, value) != value:
+            logging.warning(
+                "%s is about %s %s, but the model's is %s: the export has no "
+                "metrics. Evaluate again (--do_eval), then export.",
+                *(path, name, found[name], value),
+            )
+            return {}
     for name in ("details", "calibration"):
         found.pop(name, None)  # too long for a card
     return found

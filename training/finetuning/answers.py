@@ -11,7 +11,12 @@ from absl import logging
 from data.progress import Progress
 from data.squad.answers import predict
 from data.squad.page import open_page
-from data.squad.predictions import Prediction, remove_unwritten, write_files
+from data.squad.predictions import (
+    THRESHOLD_FILE,
+    Prediction,
+    remove_unwritten,
+    write_files,
+)
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
@@ -21,7 +26,6 @@ from training.start import description
 
 # The score of padding, which is never among the n best.
 _LOWEST = -1e9
-THRESHOLD_FILE = "null_threshold.json"
 
 
 class QuestionScorer:
@@ -198,6 +202,7 @@ class QuestionScorer:
             results["null_score_diff_threshold"] = threshold
         results |= found
         facts = {"global_step": step, "file": self.questions.data.name}
+        facts["max_seq_length"] = self.questions.options.max_seq_length
         path = os.path.join(self._output_dir, "metrics.json")
         write_json(path, facts | results)
         self.step = step

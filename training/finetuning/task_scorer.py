@@ -74,6 +74,7 @@ class TaskScorer:
         """Writes metrics.json: the last results and what is known of them."""
         self._more |= more
         found = {"global_step": self.step, **self.results, **self._more}
+        found["max_seq_length"] = self._finetuning.options.max_seq_length
         if self._details:
             found["details"] = self._details
         write_json(os.path.join(self._output_dir, "metrics.json"), found)

@@ -261,7 +261,9 @@ def train_and_score(
 
     def write(step: int, **more: Any) -> Results:
         path = os.path.join(opened.options.output_dir, "metrics.json")
-        write_json(path, {"global_step": step, **scored[step], **more})
+        length = {"max_seq_length": opened.options.finetuning.max_seq_length}
+        found = {"global_step": step, **scored[step], **more, **length}
+        write_json(path, found)
         return scored[step]
 
     def evaluate(step: int) -> Results:

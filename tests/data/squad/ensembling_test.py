@@ -146,7 +146,7 @@ def test_without_the_questions_nothing_is_scored(tmp_path):
     assert not (out / "metrics.json").exists()
 
 
-def test_null_odds_are_averaged_and_the_threshold_found(tmp_path):
+def test_null_odds_are_averaged_and_the_threshold_found(tmp_path, caplog):
     nbest = {qas_id: {"Ada": 0.7, "": 0.3} for qas_id in ("yes", "no")}
     runs = [
         write_run(tmp_path / "a", nbest, {"yes": 1.0, "no": 4.0}),
@@ -168,7 +168,14 @@ def test_null_odds_are_averaged_and_the_threshold_found(tmp_path):
     assert texts == {"yes": "", "no": ""}
     assert results["exact"] == 50
     assert read(tmp_path / "out", "null_odds.json") == {"yes": 1.5, "no": 4.5}
+    # The runs' own thresholds are not used, which is said.
+    assert "thresholds" not in caplog.text
+    (tmp_path / "a/null_threshold.json").write_text("{}")
+    average()
+    assert "--find_null_threshold" in caplog.text
+    caplog.clear()
     results, texts = average(find_null_threshold=True)
+    assert "thresholds" not in caplog.text
     assert texts == {"yes": "Ada", "no": ""}
     assert results["exact"] == results["best_exact"] == 100
     assert 1.5 <= results["null_score_diff_threshold"] < 4.5
@@ -279,8 +286,11 @@ def test_files_of_an_earlier_ensemble_do_not_stay(tmp_path):
     assert (out / "metrics.json").exists() and (out / "null_odds.json").exists()
     with pytest.raises(ValueError, match="/a/null_odds.json: .*--version_2"):
         average_runs(runs, str(out))
-    for run in ("a", "b"):
-        (tmp_path / run / "null_odds.json").unlink()
+    (tmp_path / "b/null_odds.json").unlink()
+    for given in ({}, {"version_2_with_negative": True}):
+        with pytest.raises(ValueError, match="no .*/b/null_odds.json: .*--v"):
+            average_runs(runs, str(out), **given)
+    (tmp_path / "a/null_odds.json").unlink()
     average_runs(runs, str(out))
     assert sorted(path.name for path in out.iterdir()) == [
         "nbest_predictions.json",

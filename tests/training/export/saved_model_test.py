@@ -309,9 +309,10 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "disk full")
 
     monkeypatch.setattr(saved_model, "save", fail)
-    # The metrics of earlier weights are not those of the export.
-    (finished / "metrics.json").write_text('{"global_step": 1000}')
-    assert saved_model._metrics(str(finished)) == {}
+    # The metrics of earlier weights, or of another length, are not its own.
+    for name in ("global_step", "max_seq_length"):
+        (finished / "metrics.json").write_text(f'{{"{name}": 1000}}')
+        assert saved_model._metrics(str(finished)) == {}
     with pytest.raises(OSError, match="export/9: disk full. Nothing was chang"):
         saved_model.run(options)
     names = sorted(path.name for path in (finished / "export").iterdir())

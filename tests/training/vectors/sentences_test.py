@@ -99,7 +99,7 @@ def weights_of(folder, step=10):
 def test_training_finds_the_right_texts(finished):
     folder, results = finished
     written = json.loads((folder / "out/metrics.json").read_text())
-    assert written == {"global_step": 10, **results}
+    assert written == {"global_step": 10, "max_seq_length": 12, **results}
     names = ("mrr_at_10", "accuracy_at_1", "accuracy_at_10")
     assert [*results["dev"]] == [*names, *(f"{name}_8" for name in names)]
     before = 1 / np.arange(1, 11)

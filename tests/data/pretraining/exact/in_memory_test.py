@@ -160,13 +160,20 @@ def test_a_manifest_of_earlier_records_is_replaced(write, tmp_path, vocab_file):
     path = str(tmp_path / "out-00000-of-00001")
     recipe = Recipe(GOLDEN, vocab_file, True)
     all_shards.write_shards([str(tmp_path / "in.txt")], [path], recipe)
-    before = (tmp_path / "out.manifest.json").read_bytes()
+    described = tmp_path / "out@1.manifest.json"
+    before = described.read_bytes()
     with pytest.raises(ValueError, match="in.txt, line 1: byte 1 of the line"):
         write(b"\xff\n", "out-00000-of-00001")
-    assert (tmp_path / "out.manifest.json").read_bytes() == before
+    assert described.read_bytes() == before
     assert manifests.of_shard(path)
+    # Nor does another data set of the name replace it.
+    write(text, "out")
+    assert described.read_bytes() == before
+    # An earlier version gave both the same manifest.
+    described.rename(tmp_path / "out.manifest.json")
+    assert manifests.of_shard(path) == json.loads(before)
     write(text, "out-00000-of-00001")
-    manifest = json.loads((tmp_path / "out.manifest.json").read_text())
+    manifest = json.loads(described.read_text())
     (shard,) = manifest["shards"]
     assert shard["file"] == "out-00000-of-00001"
     size = (tmp_path / "out-00000-of-00001").stat().st_size

@@ -86,7 +86,7 @@ def test_the_output_does_not_depend_on_the_number_of_processes(
 
 def test_the_report_and_the_manifest_count_the_records(out, golden):
     returned = write(folder=out, **golden)
-    manifest = json.loads((out / "out.manifest.json").read_text())
+    manifest = json.loads((out / "out@2.manifest.json").read_text())
     for shard in manifest["shards"]:
         rows = decode(golden["recipe"], records_of(out, shard["file"]))
         assert shard["counts"]["examples"] == len(rows["input_ids"])
@@ -327,7 +327,7 @@ def test_shards_are_written_to_the_targets_of_links(out, tmp_path, golden):
     assert sorted(os.listdir(out)) == [
         "out-00000-of-00002",
         "out-00001-of-00002",
-        "out.manifest.json",
+        "out@2.manifest.json",
     ]
     before = [(tmp_path / f"disk{i}").stat().st_mtime_ns for i in range(2)]
     write(folder=out, **golden)  # all shards are found again

@@ -264,7 +264,7 @@ def test_spare_blocks_have_another_document_than_any(tmp_path, vocab):
 @pytest.mark.parametrize(
     ("output", "manifest"),
     [
-        ("x/out-00000-of-00064", "x/out.manifest.json"),
+        ("x/out-00000-of-00064", "x/out@64.manifest.json"),
         ("out.tf_record", "out.tf_record.manifest.json"),
         ("a-00000-of-00002.gz", "a-00000-of-00002.gz.manifest.json"),
     ],

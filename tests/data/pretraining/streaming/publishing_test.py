@@ -47,8 +47,8 @@ def test_published_are_the_shards_and_a_manifest(folder, plan, reports):
     ]
     counts = publishing.publish(plan, reports)
     names = [f"out-{i:05d}-of-00003" for i in range(3)]
-    assert sorted(contents(folder)) == [*names, "out.manifest.json"]
-    manifest = json.loads((folder / "out.manifest.json").read_text())
+    assert sorted(contents(folder)) == [*names, "out@3.manifest.json"]
+    manifest = json.loads((folder / "out@3.manifest.json").read_text())
     assert manifest["made_from"] == plan.facts
     assert manifest["counts"] == counts
     assert [shard["file"] for shard in manifest["shards"]] == names
@@ -103,7 +103,7 @@ def test_publishing_that_was_cut_short_goes_on(
         with pytest.raises(KeyboardInterrupt):
             publishing.publish(plan, reports)
     assert len(renamed) == num_renamed
-    assert not (folder / "out.manifest.json").exists()
+    assert not (folder / "out@3.manifest.json").exists()
     assert publishing.finished_shards(plan) == reports
     publishing.publish(plan, reports)
     assert len(contents(folder)) == 4
@@ -163,7 +163,7 @@ def test_a_manifest_of_something_else_is_written_over(
 ):
     publishing.publish(plan, reports)
     expected = contents(folder)
-    (folder / "out.manifest.json").write_bytes(text.encode("latin1"))
+    (folder / "out@3.manifest.json").write_bytes(text.encode("latin1"))
     assert publishing.finished_shards(plan) == {}
     for task in plan.tasks:
         write_shard(task)
@@ -173,7 +173,7 @@ def test_a_manifest_of_something_else_is_written_over(
 
 def test_shards_of_a_damaged_manifest_are_written_again(folder, plan, reports):
     publishing.publish(plan, reports)
-    path = folder / "out.manifest.json"
+    path = folder / "out@3.manifest.json"
     manifest = json.loads(path.read_text())
     for damaged in (manifest["shards"][1:], None, [{}] * 3):
         path.write_text(json.dumps(manifest | {"shards": damaged}))
@@ -203,11 +203,11 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
 ):
     caplog.set_level("INFO", logger="absl")
     expected = {f"out-{i:05d}-of-00003" for i in range(3)}
-    expected |= {"out.manifest.json", "out-00001-of-00003.mine"}
+    expected |= {"out@3.manifest.json", "out-00001-of-00003.mine"}
     # Files of another run, which may be active, are kept.
     other = "out-00001-of-00003.incomplete-0123456789ab"
     expected |= {other, f"{other}.json", f"{other}.incomplete-7"}
-    for name in expected - {"out.manifest.json"}:
+    for name in expected - {"out@3.manifest.json"}:
         if name not in contents(folder):
             (folder / name).write_text("rest")
     half = pathlib.Path(f"{plan.tasks[1].path}.incomplete-7")
