@@ -99,7 +99,7 @@ class Finetuning:
         for name in batch_sizes:
             check_batch_size(name, getattr(options, name), self.num_devices)
         self.first, self.manager = start.first, start.manager
-        self._before = start.manager.latest_step()
+        self._before = start.manager.latest_step() or 0
         start.keep()
         with self._strategy.scope():
             self.model = start.load(self._strategy)
@@ -200,9 +200,7 @@ class Finetuning:
         `keeps_all` keeps all checkpoints, to be compared. `old` are files of
         --do_predict that were not written; it warns of those that are there.
         """
-        if self._before and self._before != (
-            step := self.manager.latest_step()
-        ):
+        if (step := self.manager.latest_step()) != self._before:
             folder = self.options.train.output_dir
             setup.warn_of_earlier(folder, step, "--do_predict", *old)
         # Differs from the original: the last checkpoint alone is kept, because

@@ -72,7 +72,7 @@ def run(options: PretrainingOptions) -> None:
         inputs are checked before the first training step.
     """
     opened = open_run(options)
-    before = opened.start.manager.latest_step()
+    before = opened.start.manager.latest_step() or 0
     records = open_records(opened)
     with opened.strategy.scope():
         model = make_model(opened, records)
@@ -82,7 +82,7 @@ def run(options: PretrainingOptions) -> None:
     if options.strip_checkpoint:
         strip(opened, step)
     folder, origin = options.train.output_dir, opened.start.origin.values()
-    if before and step != before:
+    if step != before:
         if not options.strip_checkpoint and STRIPPED_NAME not in origin:
             name = f"{STRIPPED_NAME}.index"
             setup.warn_of_earlier(folder, step, "--strip_checkpoint", name)
