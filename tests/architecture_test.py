@@ -37,8 +37,8 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_372,
-    "training": 12_367,
+    "data": 10_385,
+    "training": 12_363,
     "modeling": 4_138,
     "studies": 1_511,
     "demo": 415,

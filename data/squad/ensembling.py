@@ -98,11 +98,12 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     if threshold is None:
         threshold = 0.0
         own = _paths(options.runs if has_null else (), THRESHOLD_FILE)
-        if any(map(files.exists, own)) and not options.find_null_threshold:
+        own = list(filter(files.exists, own))
+        if own and not options.find_null_threshold:
             logging.warning(
-                "%s: the runs have thresholds of their own, but the ensemble's "
-                "is 0. Give --find_null_threshold, or "
-                "--null_score_diff_threshold.",
+                "%s: the run has a threshold of its own, but the ensemble's is "
+                "0. Give --null_score_diff_threshold, or find it by "
+                "--find_null_threshold and --predict_file.",
                 own[0],
             )
     if options.find_null_threshold:

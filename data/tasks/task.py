@@ -74,6 +74,13 @@ class Task:
     def __init__(self, data_dir: str):
         self.data_dir = data_dir
 
+    @property
+    def answer_files(self) -> list[str]:
+        """Names of the files with the predictions of the test sets."""
+        others = [f"predictions_{name}.tsv" for name in self.test_sets[1:]]
+        own = ["predictions.tsv", "test_results.tsv"]
+        return [*own, *others, *self.submission_files.values()]
+
     def table(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of one of the sets, or of its file."""
         raise NotImplementedError(f"{type(self).__name__}.table")

@@ -172,7 +172,7 @@ class StudyData(Settings):
                 "study are each pretrained here; leave it out."
             )
         needed = {MEASURES[name].needs for name in study.measures}
-        for flag in _PAIRS.keys() - needed:
+        for flag in sorted(_PAIRS.keys() - needed):
             if getattr(self, flag):
                 logging.warning("--%s: the study has no measure for it.", flag)
         if not self.measures_of(study):

@@ -314,7 +314,7 @@ def _metrics(output_dir: str) -> dict[str, Any]:
         if found.get(name, value) != value:
             logging.warning(
                 "%s is about %s %s, but the model's is %s: the export has no "
-                "metrics. Evaluate again (--do_eval), then export.",
+                "metrics. Evaluate again (run_squad.py: predict), then export.",
                 *(path, name, found[name], value),
             )
             return {}

@@ -197,8 +197,7 @@ class Finetuning:
     ) -> None:
         """Removes the checkpoints and slots that a finished run can spare.
 
-        `keeps_all` keeps all checkpoints, to be compared. `old` are files of
-        --do_predict that were not written; it warns of those that are there.
+        `keeps_all` keeps all checkpoints; it warns of `old` files that exist.
         """
         if (step := self.manager.latest_step()) != self._before:
             folder = self.options.train.output_dir

@@ -173,9 +173,7 @@ def _answer(
     outcome = classifier.run(options, inputs)
     folder = options.output_dir
     task = get_task(options.task_name, options.data_dir, **options.task_options)
-    others = [f"predictions_{name}.tsv" for name in task.test_sets[1:]]
-    answers = "predictions.tsv", "test_results.tsv", "checkpoints.tsv", *others
-    for name in (*answers, *task.submission_files.values()):
+    for name in ("checkpoints.tsv", *task.answer_files):
         for path in files.find_in(output_dir, name):
             files.remove(path)  # an earlier choice may have left it
     for pattern in _RESULT_FILES:

@@ -35,10 +35,9 @@ from training.start import description
 from training.start.description import Description, TaskDescription
 from training.start.start import Start, check_outputs, read_files
 
-_ANSWERS = ("predictions.tsv", "test_results.tsv")
 _RESULTS = (
     *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
-    *("dev_predictions.tsv", *_ANSWERS),
+    *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
 )
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4
@@ -111,7 +110,7 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     answer(opened, inputs, model, scorer, outcome.weights)
     describe(opened, outcome.weights)
     if options.do_train:
-        old = () if options.do_predict else _ANSWERS
+        old = () if options.do_predict else opened.task.answer_files
         model.finish(keeps_all=options.eval_checkpoints != "last", old=old)
     return outcome
 

@@ -223,8 +223,9 @@ def require_texts(
         texts = {False: "single texts", True: "pairs of texts"}
         raise ValueError(
             f"the examples are {texts[is_pair]}, but the model of {output_dir} "
-            f"was trained on {texts[not is_pair]}; give such, by --task_name, "
-            "or --kind and --text_columns, or another --output_dir."
+            f"was trained on {texts[not is_pair]}; give those, by "
+            "--task_name, or --kind and --text_columns, or another "
+            "--output_dir."
         )
 
 

@@ -78,12 +78,12 @@ def keep_config(
 
 
 def warn_of_earlier(folder: str, step: int, flag: str, *names: str) -> None:
-    """Warns of results that weights before a step gave, and no longer does."""
+    """Warns of results that were written before the weights of a step."""
     for name in names:
         path = os.path.join(folder, name)
         if files.exists(path):
             logging.warning(
-                "%s is of an earlier step than %d; %s writes it again.",
+                "%s was written before step %d; %s writes it again.",
                 *(path, step, flag),
             )
 

@@ -169,13 +169,13 @@ def test_null_odds_are_averaged_and_the_threshold_found(tmp_path, caplog):
     assert results["exact"] == 50
     assert read(tmp_path / "out", "null_odds.json") == {"yes": 1.5, "no": 4.5}
     # The runs' own thresholds are not used, which is said.
-    assert "thresholds" not in caplog.text
-    (tmp_path / "a/null_threshold.json").write_text("{}")
+    assert "of its own" not in caplog.text
+    (tmp_path / "b/null_threshold.json").write_text("{}")
     average()
-    assert "--find_null_threshold" in caplog.text
+    assert "b/null_threshold.json: the run has a threshold" in caplog.text
     caplog.clear()
     results, texts = average(find_null_threshold=True)
-    assert "thresholds" not in caplog.text
+    assert "of its own" not in caplog.text
     assert texts == {"yes": "Ada", "no": ""}
     assert results["exact"] == results["best_exact"] == 100
     assert 1.5 <= results["null_score_diff_threshold"] < 4.5

@@ -221,7 +221,7 @@ def test_what_shapes_the_training_is_warned_of(
         assert said in message and "num_train_steps" in message
         # The answers of the weights before are there, too.
         for name in ("predictions.tsv", "test_results.tsv"):
-            assert f"{name} is of an earlier step" in caplog.text
+            assert f"{name} was written before step" in caplog.text
         caplog.clear()
 
 

@@ -480,7 +480,7 @@ def test_training_on_keeps_the_given_threshold(questioned, tmp_path, caplog):
     on = {"do_train": True, "num_train_epochs": 3.0}
     questions.run(asked(questioned, folder, on, **on, do_predict=False))
     assert threshold_in(folder) == -1.5
-    assert "predictions.json is of an earlier step" in caplog.text
+    assert "predictions.json was written before step" in caplog.text
     # That of weights which are gone is not the new model's.
     for path in folder.glob("*ckpt*"):
         path.unlink()
