@@ -240,4 +240,5 @@ def test_a_watched_training_ends_with_an_evaluation(goldens, tmp_path):
     )
     found = json.loads((tmp_path / "out/metrics.json").read_text("utf-8"))
     assert found.pop("details")["dev"]["confusion_matrix"]
-    assert found == {"global_step": 12, "dev": outcome.results["dev"]}
+    facts = {"global_step": 12, "max_seq_length": 24}
+    assert found == {**facts, "dev": outcome.results["dev"]}
