@@ -55,10 +55,7 @@ def check(path: str) -> None:
             f"{path} holds no words (tokens such as [MASK] are none); give a "
             "text of sentences."
         )
-    try:
-        corpus.split_train_eval(corpus.text_documents(lines))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    corpus.parts_of(path)
 
 
 def of_text(path: str, most_wordpieces: int | None, minutes: float) -> Sizes:

@@ -37,11 +37,11 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_385,
-    "training": 12_363,
+    "data": 10_390,
+    "training": 12_402,
     "modeling": 4_138,
-    "studies": 1_511,
-    "demo": 415,
+    "studies": 1_512,
+    "demo": 412,
     "programs": 768,
 }
 MOST_DOCSTRINGS = 8_608

@@ -123,7 +123,7 @@ def text_documents(lines: Iterable[str]) -> list[Document]:
     if len(sentences) < _MIN_SENTENCES:
         raise ValueError(
             f"the text has {len(sentences)} sentences in {len(documents)} "
-            f"documents; the demo needs at least {_MIN_SENTENCES} sentences "
+            f"documents; expected at least {_MIN_SENTENCES} sentences "
             "(thousands, to learn anything)."
         )
     if len(sentences) < 5 * len(documents) or len(documents) < _MIN_DOCUMENTS:
@@ -173,6 +173,17 @@ def split_train_eval(
     return train, evaluation
 
 
+def parts_of(text: str | None) -> tuple[list[Document], list[Document]]:
+    """Divides a text; None = Python's documentation. The error names it."""
+    if not text:
+        return split_train_eval(python_documents())
+    lines = list(files.read_lines(text))
+    try:
+        return split_train_eval(text_documents(lines))
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from None
+
+
 def normalize(sentence: str) -> str:
     """Returns the words of a sentence in lower case, for comparisons."""
     return " ".join(re.findall(r"\w+", sentence.casefold()))
@@ -189,11 +200,8 @@ def write(
         {"text": [text] if text else []},
         {"train_output": [train_output], "eval_output": [eval_output]},
     )
-    documents = python_documents()
-    if text:
-        documents = text_documents(files.read_lines(text))
-    parts = split_train_eval(documents)
-    for path, part in zip([train_output, eval_output], parts, strict=True):
+    paths = [train_output, eval_output]
+    for path, part in zip(paths, parts_of(text), strict=True):
         # A sentence on each line, and a blank line between documents.
         content = "\n".join("\n".join([*document, ""]) for document in part)
         files.write_text(path, content)

@@ -135,10 +135,11 @@ def lines_of(path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def put_back_if_refused(paths: Set[str]) -> Iterator[None]:
+def put_back_if_refused(paths: Set[str], has_run: bool) -> Iterator[None]:
     """Keeps the tables that a folder's model was trained and scored on.
 
-    New ones are removed: they may hold trained rows. A first call's stay.
+    New ones are removed: they may hold trained rows. A first call's stay, if
+    the folder has no run.
     """
     before = {path: lines_of(path) for path in paths if files.exists(path)}
     try:
@@ -147,6 +148,6 @@ def put_back_if_refused(paths: Set[str]) -> Iterator[None]:
         for path, lines in before.items():
             files.write_text(path, "".join(f"{line}\n" for line in lines))
         for path in paths - before.keys():
-            if before and files.exists(path):
+            if (before or has_run) and files.exists(path):
                 files.remove(path)
         raise

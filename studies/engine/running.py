@@ -17,11 +17,7 @@ from studies.engine import picture, plan, report
 from studies.engine.declaring import Study
 from studies.engine.plan import Job
 from studies.engine.scales import LENGTH, SCALES, SIZES
-from studies.engine.study_options import (
-    NO_CASING,
-    StudyData,
-    StudyOptions,
-)
+from studies.engine.study_options import NO_CASING, StudyData, StudyOptions
 from training.many_runs.recorded_run import RecordedRun
 
 _STUDY, _RUN = "study.json", "run.json"
@@ -143,5 +139,7 @@ def _settings(
 
 
 def _is_done(job: Job) -> bool:
-    """Whether a run has recorded a result."""
-    return "seconds" in find_json(os.path.join(job.folder, _RUN))
+    """Whether a run has recorded a result; refuses a damaged record."""
+    path = os.path.join(job.folder, _RUN)
+    is_done = "seconds" in find_json(path, ("made_from",))
+    return is_done and bool(read_json(path, ("values",)))

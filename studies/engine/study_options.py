@@ -6,6 +6,7 @@ import os
 from absl import logging
 
 import studies
+from data.pretraining import corpus
 from data.settings import Settings, optional, setting
 from data.storage import files
 from studies.engine import casing, scales
@@ -182,6 +183,8 @@ class StudyData(Settings):
                 "nothing here; give another text, or "
                 f"--{' or --'.join(sorted(flags))}."
             )
+        if self.text and not self.init_checkpoint:
+            corpus.parts_of(self.text)  # refuses too little
 
     def measures_of(self, study: Study) -> list[str]:
         """Returns the study's measures whose data are there.

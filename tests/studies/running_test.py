@@ -1,6 +1,7 @@
 """The engine with made-up runs: remembers, resumes, refuses, reports."""
 
 import csv
+import json
 import re
 import signal
 import statistics
@@ -201,6 +202,16 @@ def test_a_study_of_another_text_is_refused(tmp_path):
     text.write_text("Other.\n")
     with pytest.raises(ValueError, match="with different flags or data: text"):
         run(out, given=data(text=str(text)))
+
+
+@pytest.mark.parametrize("lost", ["made_from", "values"])
+def test_a_damaged_record_of_a_run_is_named(tmp_path, lost):
+    run(tmp_path)
+    path = next(tmp_path.glob("*/*-seed*/run.json"))
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({n: x for n, x in record.items() if n != lost}))
+    with pytest.raises(ValueError, match=f"run.json.* {lost}; remove it"):
+        run(tmp_path)
 
 
 def test_rows_of_other_data_are_refused_before_any_run(tmp_path):

@@ -127,6 +127,12 @@ def test_no_casing_is_measured_in_a_text_without_capitals(goldens, tmp_path):
         flat.check(studies.get("features"))
 
 
+def test_too_little_text_is_refused_before_the_folder_is_begun(tmp_path):
+    (tmp_path / "text").write_text("One Sentence is here.\n" * 9)
+    with pytest.raises(ValueError, match="/text: .*at least 200 sentences"):
+        StudyData(text=str(tmp_path / "text")).check(studies.get("masking"))
+
+
 @pytest.mark.parametrize("name", studies.names())
 def test_every_study_needs_no_data(name):
     assert StudyData().measures_of(studies.get(name))

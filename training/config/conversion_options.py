@@ -52,8 +52,8 @@ class ConversionOptions(Settings):
         "The others are left out.",
     )
     keep_words: int | None = optional(
-        "Size of a smaller vocabulary: special tokens, single characters, then "
-        "the wordpieces most frequent in --input_file.",
+        "Size of a smaller vocabulary: special tokens, words of --extra_words, "
+        "single characters, then the wordpieces most frequent in --input_file.",
         least=1,
     )
     input_file: str | None = optional(

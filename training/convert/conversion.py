@@ -109,6 +109,12 @@ def _find(options: ConversionOptions) -> ModelFolder:
             f"({json.dumps(found.head)}) has no counterpart elsewhere; such a "
             "model stays here."
         )
+    said = (found.description or {}).get("kind")
+    if options.kind and said and options.kind != said:
+        raise ValueError(
+            f"--kind={options.kind}, but {found.path}/task.json says {said}; "
+            "leave the flag out."
+        )
     if options.labels_file:
         labels = tuple(files.read_lines(options.labels_file))
         if labels != found.labels and sorted(labels) == sorted(found.labels):

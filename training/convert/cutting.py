@@ -11,6 +11,7 @@ from data.storage import files
 from data.text.tokenization import WordpieceTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS, require_tokens
 from data.text.vocabulary_building import count_words
+from training.convert import growth
 from training.convert.changed_model import TOKENS, ChangedModel
 
 _LAYER = re.compile(r"(?<=/encoder/layer_)\d+(?=/)")
@@ -72,11 +73,14 @@ def _keep_words(model: ChangedModel) -> None:
     """Keeps the wordpieces that --input_file uses, the most frequent first.
 
     A text that has only these has the same wordpieces as before. All special
-    tokens and single characters stay; raises ValueError if the vocabulary lacks
-    a special token, or they are more than --keep_words.
+    tokens, words of --extra_words and single characters stay; raises ValueError
+    if the vocabulary lacks one, or they are more than --keep_words.
     """
     ids = model.ids
-    special = dict.fromkeys((*SPECIAL_TOKENS, *model.texts.never_split))
+    added = model.options.extra_words
+    added = growth.words_of(added) if added else []
+    whole = (*SPECIAL_TOKENS, *model.texts.never_split, *added)
+    special = dict.fromkeys(whole)
     require_tokens(ids, special, "--keep_words: the vocabulary")
     single = {t for t in ids if len(t.removeprefix("##")) == 1}
     stay = single.union(special)
@@ -84,8 +88,8 @@ def _keep_words(model: ChangedModel) -> None:
     if number < 0:
         raise ValueError(
             f"--keep_words={model.options.keep_words}; {len(special)} special "
-            f"tokens and {len(single)} single characters stay, so give at "
-            f"least {len(stay)}."
+            f"tokens and words of --extra_words and {len(single)} single "
+            f"characters stay, so give at least {len(stay)}."
         )
     counts = _count_pieces(model, ids)
     frequent = [t for t, _ in counts.most_common() if t not in stay]
@@ -94,9 +98,10 @@ def _keep_words(model: ChangedModel) -> None:
     rows = sorted(ids[token] for token in kept)
     share = sum(counts[t] for t in kept) / max(1, counts.total())
     logging.info(
-        "%d of %d wordpieces are kept: %d special tokens, %d single "
-        "characters, %d more that the text uses. %.2f %% of the text's "
-        "wordpieces are kept; the rest become shorter ones.",
+        "%d of %d wordpieces are kept: %d special tokens and words of "
+        "--extra_words, %d single characters, %d more that the text uses. "
+        "%.2f %% of the text's wordpieces are kept; the rest become shorter "
+        "ones.",
         *(len(kept), len(ids), len(special), len(single)),
         *(len(kept) - len(stay), 100 * share),
     )

@@ -46,8 +46,7 @@ def add_words(model: ChangedModel) -> None:
     words, or the tokenizer would never make one of them; words in
     --never_split it need not make.
     """
-    lines = map(str.strip, files.read_lines(model.options.extra_words))
-    words = list(dict.fromkeys(filter(None, lines)))
+    words = words_of(model.options.extra_words)
     basic = BasicTokenizer(model.texts.do_lower_case)
     _require_whole(model, words, basic)
     tokens, ids = model.tokens, model.ids
@@ -76,6 +75,12 @@ def add_words(model: ChangedModel) -> None:
     known = sorted(set(words) - set(new))
     _warn("%d words are in the vocabulary already: %s", known)
     _warn("%d words have no wordpieces but [UNK]: %s", of_unknown)
+
+
+def words_of(path: str) -> list[str]:
+    """Reads the words of --extra_words, each once."""
+    lines = map(str.strip, files.read_lines(path))
+    return list(dict.fromkeys(filter(None, lines)))
 
 
 def _require_whole(

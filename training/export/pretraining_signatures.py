@@ -3,6 +3,7 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
+import os
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from data.storage import files
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import objectives
+from modeling.checkpoints import model_folder
 from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
 from training.export.functions import Tensors
@@ -66,7 +68,11 @@ def describe(
             f"--predict_top_k={said['top_k']}, but the model has "
             f"{config.vocab_size} wordpieces; give fewer."
         )
-    setup.keep_config(output_dir, config, manager)
+    path = os.path.join(output_dir, model_folder.CONFIG)
+    if step is None or not files.exists(path):
+        files.write_text(path, config.to_json_string())
+    else:
+        setup.check_same_model(output_dir, config)
     vocab = load_vocab(vocab_file)
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)

@@ -308,13 +308,14 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     described = description.find(output_dir) if found else None
     own = {}
     if described and (step := _OWN_WEIGHTS.fullmatch(described.weights)):
-        own = {"global_step": int(step[1])}
-        own["max_seq_length"] = described.max_seq_length
+        own = described.options() | {"global_step": int(step[1])}
+        del own["save_best"]  # which may be a shorter form of a metric's name
     for name, value in own.items():
         if found.get(name, value) != value:
             logging.warning(
                 "%s is about %s %s, but the model's is %s: the export has no "
-                "metrics. Evaluate again (run_squad.py: predict), then export.",
+                "metrics. Evaluate again with the model's (run_squad.py: "
+                "predict), then export.",
                 *(path, name, found[name], value),
             )
             return {}

@@ -1,6 +1,7 @@
 """Converts the outputs of a SQuAD model to answers; writes and scores them."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -202,7 +203,9 @@ class QuestionScorer:
             results["null_score_diff_threshold"] = threshold
         results |= found
         facts = {"global_step": step, "file": self.questions.data.name}
-        facts["max_seq_length"] = self.questions.options.max_seq_length
+        facts |= dataclasses.asdict(self._options.answers)
+        del facts["null_score_diff_threshold"]
+        facts |= dataclasses.asdict(self.questions.options)
         path = os.path.join(self._output_dir, "metrics.json")
         write_json(path, facts | results)
         self.step = step

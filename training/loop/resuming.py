@@ -135,9 +135,10 @@ def warn_finished(options: TrainOptions, step: int) -> None:
     # Differs from the original: it warns of a finished run, because one line
     # among many in the log is easily missed.
     logging.warning(
-        "%s already holds step %d of --%s=%s: nothing to train. To continue, "
-        "give more %s; to start again, give another --output_dir.",
-        *(options.output_dir, step, *options.end),
+        "%s already holds step %d, and %.12g %s are asked for: nothing to "
+        "train. To continue, ask for more; to start again, give another "
+        "--output_dir.",
+        *(options.output_dir, step, *options.end[1:]),
     )
 
 

@@ -140,7 +140,9 @@ def _written(
         paths = {name: _path(data_dir, name) for name in rows}
         left = _left_by_stopped_call(here.output_dir, data_dir) if rows else {}
         stale = [left[name] for name in left.keys() - given]
-        with python_rows.put_back_if_refused({*paths.values(), *stale}):
+        has_run = tf1.has_run(model_folder.chosen_trial(here.output_dir))
+        tables = {*paths.values(), *stale}
+        with python_rows.put_back_if_refused(tables, has_run):
             for name, path in paths.items():
                 python_rows.write_rows(path, rows[name])
             for path in stale:

@@ -7,7 +7,7 @@ from typing import Any
 from absl import logging
 
 from data.settings import Settings, first_change, names_of
-from data.storage import files, outputs
+from data.storage import files, manifests, outputs
 from data.storage.json_files import find_json
 from data.tasks import has_dev_file, task_defaults, task_names
 from data.text import vocabulary
@@ -15,6 +15,7 @@ from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
 from training.config.distill_options import DistillOptions
+from training.loop.checkpointing import CheckpointManager
 from training.start import description
 from training.start.description import Description
 from training.start.setup import changes
@@ -67,8 +68,9 @@ def fill(
         _require_no_other_model(options, source)
     folder, made_with = "", {}
     if is_trained:
-        folder, made_with = run, _settings_of(run, described)
-        made_with = made_with or Source(run).tokenizer_flags
+        folder = run
+        made_with = _settings_of(run, described) or Source(run).tokenizer_flags
+        _require_recorded(options, run, described)
     elif source.folder:
         folder = source.folder.path
         weights = description.place_of_weights(source.folder.weights, run)
@@ -151,6 +153,29 @@ def _settings_of(folder: str, described: Description | None) -> dict[str, Any]:
     head = os.path.join(folder, model_folder.HEAD)
     values = described.options() if described else {}
     return values | find_json(head)
+
+
+def _require_recorded(
+    options: Settings, run: str, described: Description | None
+) -> None:
+    """Refuses other flags than a checkpoint records, if `task.json` is gone."""
+    made_from = CheckpointManager(run, read_only=True).made_from()
+    is_known = described or "never_split" not in made_from  # pretrained
+    if is_known or options.find("do_train"):  # see `Start.check_input`
+        return
+    names = names_of(type(options)) - names_of(DistillOptions)
+    recorded = {n: made_from[n] for n in sorted(names & made_from.keys())}
+    now = {name: options.find(name) for name in recorded}
+    now["never_split"] = [*now["never_split"]]  # as JSON holds it
+    if long_text := getattr(options, "long_text", None):
+        recorded["long_text_stride"] = made_from["stride"]
+        now["long_text_stride"] = long_text.stride_of(now["max_seq_length"])
+    if changed := manifests.changes(recorded, now):
+        raise ValueError(
+            f"{run} has no task.json, and its run had other flags: "
+            f"{'; '.join(changed)}. Put the file back, or give the flags of "
+            "the run."
+        )
 
 
 def _with_settings(

@@ -7,7 +7,6 @@ from absl import logging
 
 from data.storage import files, manifests
 from modeling.config import BertConfig, activation_name
-from training.loop.checkpointing import CheckpointManager
 
 
 def check_length(
@@ -47,8 +46,9 @@ def changes(before: BertConfig, now: BertConfig) -> list[str]:
 def check_same_model(folder: str, config: BertConfig) -> None:
     """Raises ValueError if a run would resume with another model.
 
-    `changes` tells which ones differ. A folder without a configuration is
-    accepted.
+    `changes` tells which ones differ. The number of heads, the activation and
+    the direction change no variable's shape, so that a checkpoint would be
+    loaded without an error. A folder without a configuration is accepted.
     """
     path = os.path.join(folder, "bert_config.json")
     if not files.exists(path):
@@ -59,22 +59,6 @@ def check_same_model(folder: str, config: BertConfig) -> None:
             "Give another --output_dir, or the flags of that run, such as "
             f"--bert_config_file={path}."
         )
-
-
-def keep_config(
-    output_dir: str, config: BertConfig, manager: CheckpointManager
-) -> None:
-    """Writes the configuration of a run that begins, or compares it.
-
-    The number of heads, the activation and the direction change no variable's
-    shape, so that a run could be resumed with other ones by mistake. Raises
-    ValueError if the folder holds a run of another model.
-    """
-    path = os.path.join(output_dir, "bert_config.json")
-    if manager.steps() and files.exists(path):
-        check_same_model(output_dir, config)
-    else:
-        files.write_text(path, config.to_json_string())
 
 
 def warn_of_earlier(folder: str, step: int, flag: str, *names: str) -> None:

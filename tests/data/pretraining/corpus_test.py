@@ -180,7 +180,7 @@ def made_up_words(number):
 def test_too_small_a_text_is_refused():
     with pytest.raises(
         ValueError,
-        match="the text has 3 sentences in 2 documents; the demo needs at lea",
+        match="the text has 3 sentences in 2 documents; expected at least",
     ):
         corpus.text_documents(["One is here. Two too.", "", "Three as well."])
 

@@ -147,7 +147,10 @@ def test_what_json_cannot_hold_is_refused(tmp_path):
 def test_a_refused_call_leaves_the_tables_as_they_were(tmp_path):
     train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
     train.write_text("{}\n")
-    with pytest.raises(ValueError), put_back_if_refused({str(train), str(dev)}):
+    with (
+        pytest.raises(ValueError),
+        put_back_if_refused({str(train), str(dev)}, has_run=False),
+    ):
         train.write_text("[]\n")
         dev.write_text("{}\n")
         raise ValueError
@@ -155,9 +158,14 @@ def test_a_refused_call_leaves_the_tables_as_they_were(tmp_path):
     assert not dev.exists()
 
 
-def test_a_first_call_that_fails_keeps_its_tables(tmp_path):
+@pytest.mark.parametrize("has_run", [False, True])
+def test_a_first_call_that_fails_keeps_its_tables(tmp_path, has_run):
+    """Unless the folder holds a run, which was trained on others."""
     path = tmp_path / "train.jsonl"
-    with pytest.raises(OSError), put_back_if_refused({str(path)}):
+    with (
+        pytest.raises(OSError),
+        put_back_if_refused({str(path)}, has_run=has_run),
+    ):
         path.write_text("{}\n")
         raise OSError
-    assert path.exists()
+    assert path.exists() != has_run

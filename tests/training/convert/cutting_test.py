@@ -143,6 +143,15 @@ def test_the_most_frequent_wordpieces_are_kept(goldens, convert, tmp_path):
     ] == (single + 7)
 
 
+def test_words_that_are_added_stay(goldens, convert, text, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("zzyzx\n")
+    single = FullTokenizer(str(goldens / "vocab.txt")).vocab
+    size = 6 + sum(len(t.removeprefix("##")) == 1 for t in single)
+    folder = convert(keep_words=size, input_file=text, extra_words=str(path))
+    assert "zzyzx" in FullTokenizer(str(folder / "vocab.txt")).vocab
+
+
 def test_a_text_of_few_words_gives_a_smaller_vocabulary(convert, text, caplog):
     caplog.set_level(logging.INFO, logger="absl")
     folder = convert(keep_words=1000, input_file=text, keep_layers=[1])

@@ -150,13 +150,14 @@ def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
     answers = (folder / "out/predictions.tsv").read_bytes()
     for name in "huggingface", "original":
         target = tmp_path / name
-        conversion.run(
-            ConversionOptions(
-                model=str(folder / "out"),
-                output_dir=str(target),
-                output_format=name,
-            )
+        converting = ConversionOptions(
+            model=str(folder / "out"),
+            output_dir=str(target),
+            output_format=name,
         )
+        with pytest.raises(ValueError, match="--kind=multilabel, .* leave the"):
+            conversion.run(converting.replace(kind="multilabel"))
+        conversion.run(converting)
         test = {
             "data_dir": None,
             "task_options": {"test_file": str(folder / "data/test.jsonl")},
@@ -450,6 +451,39 @@ def test_another_folder_has_the_threshold_of_its_model(
     questions.run(asked(questioned, tmp_path / "once", other, **other))
     assert threshold_in(tmp_path / "once") == 0.0
     assert not path.exists()
+
+
+def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(questioned.output_dir, folder)
+    questions.run(asked(questioned, folder, ["doc_stride"], doc_stride=5))
+    figures = json.loads((folder / "metrics.json").read_text())
+    assert figures["doc_stride"] == 5
+    assert saved_model._metrics(str(folder)) == {}  # of other flags
+    (folder / "task.json").unlink()
+    given = {"version_2_with_negative": True}
+    for changes in ({"doc_stride": 5}, {"version_2_with_negative": False}):
+        with pytest.raises(ValueError, match=f"no task.json.* {[*changes][0]}"):
+            questions.run(asked(questioned, folder, given | changes, **changes))
+        assert not (folder / "task.json").exists()
+    questions.run(asked(questioned, folder, given))
+    again = json.loads((folder / "task.json").read_text())
+    assert again["version_2_with_negative"]
+    assert again["doc_stride"] == questioned.windows.doc_stride
+    assert saved_model._metrics(str(folder))["f1"]
+
+
+def test_a_checkpoint_tells_of_lost_windows(trained, tmp_path):
+    folder, options = trained
+    out = tmp_path / "out"
+    shutil.copytree(folder / "out", out)
+    (out / "task.json").unlink()
+    command = options.replace(do_train=False, output_dir=str(out), save_best="")
+    usual = {"long_text": LongTextOptions()}
+    with pytest.raises(ValueError, match="no task.json.* long_text_stride 5"):
+        run(command.replace(**usual, given=frozenset(usual)))
+    run(command.replace(given=frozenset({"long_text"})))
+    assert of_folder(tmp_path)["stride"] == 5
 
 
 @pytest.mark.parametrize(

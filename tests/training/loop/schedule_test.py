@@ -9,7 +9,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from tests.training.support import golden_run
 from training.config.run_options import TrainOptions
-from training.loop import schedule
+from training.loop import resuming, schedule
 from training.loop.schedule import Schedule
 
 
@@ -122,8 +122,15 @@ def test_training_by_the_clock_warms_up_and_decays(goldens, tmp_path, caplog):
     caplog.clear()
     metrics, _ = golden_run(goldens, tmp_path, clock=Clock(0.7), **options)
     assert not metrics
-    assert "of --num_train_minutes=1.0: nothing to train." in caplog.text
-    assert "give more minutes" in caplog.text
+    assert "1 minutes are asked for: nothing to train." in caplog.text
+    longer = TrainOptions(
+        output_dir="out",
+        num_train_steps=1_234_567,
+        train_batch_size=8,
+        learning_rate=1e-3,
+    )
+    resuming.warn_finished(longer, 2_000_000)
+    assert "2000000, and 1234567 steps are asked for" in caplog.text
 
 
 @pytest.fixture(scope="module")

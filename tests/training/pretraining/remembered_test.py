@@ -173,15 +173,17 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
         del described["labels"]
         (tmp_path / "out/task.json").write_text(json.dumps(described))
         pretraining.run(trained)
-    # Nor do the stripped weights of fewer steps stay unnoticed.
-    for ending in (".index", ".data-00000-of-00001"):
-        (folder / f"bert_model.ckpt{ending}").touch()
+    # Nor do weights and answers of fewer steps stay unnoticed.
+    left = [f"bert_model.ckpt{x}" for x in (".index", ".data-00000-of-00001")]
+    for name in (*left, "predict_results.jsonl"):
+        (folder / name).touch()
     caplog.clear()
     again = trained.replace(output_dir=str(folder))
     pretraining.run(again)  # nothing to train
     assert "written before" not in caplog.text
     pretraining.run(again.replace(num_train_steps=again.train.last_step + 1))
-    assert "bert_model.ckpt.index was written before step" in caplog.text
+    for name in ("bert_model.ckpt.index", "predict_results.jsonl"):
+        assert f"{name} was written before step" in caplog.text
 
 
 def test_an_export_that_cannot_be_leaves_the_folder_alone(trained, tmp_path):
