@@ -37,8 +37,8 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_390,
-    "training": 12_402,
+    "data": 10_391,
+    "training": 12_406,
     "modeling": 4_138,
     "studies": 1_512,
     "demo": 412,

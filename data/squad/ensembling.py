@@ -157,7 +157,8 @@ def _check_files(options: EnsembleOptions) -> None:
             f"--runs={','.join(options.runs)}: give two folders or more, each "
             "once."
         )
-    if files.exists(os.path.join(options.output_dir, "task.json")):
+    names = ("task.json", "checkpoint")
+    if any(files.exists(os.path.join(options.output_dir, x)) for x in names):
         raise ValueError(
             f"--output_dir={options.output_dir} holds a run, whose answers "
             "would be replaced; give another folder."

@@ -308,7 +308,7 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     described = description.find(output_dir) if found else None
     own = {}
     if described and (step := _OWN_WEIGHTS.fullmatch(described.weights)):
-        own = described.options() | {"global_step": int(step[1])}
+        own = {**vars(described), "global_step": int(step[1])}
         del own["save_best"]  # which may be a shorter form of a metric's name
     for name, value in own.items():
         if found.get(name, value) != value:

@@ -342,6 +342,7 @@ def describe(
         kind="span",
         model={},
         distillation=options.distillation.remembered,
+        score_padding=options.score_padding,
         **dataclasses.asdict(options.windows),
         **dataclasses.asdict(answers),
     )

@@ -135,7 +135,7 @@ class TaskDescription(Description, kinds=KINDS):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanDescription(Description, kinds=("span",)):
-    """Describes a `SpanModel`; see `WindowOptions` and `AnswerOptions`."""
+    """Describes a `SpanModel`; see `SquadOptions` for the fields."""
 
     doc_stride: int
     max_query_length: int
@@ -143,12 +143,14 @@ class SpanDescription(Description, kinds=("span",)):
     max_answer_length: int
     version_2_with_negative: bool
     null_score_diff_threshold: float
+    score_padding: bool = False
 
     def options(self) -> dict[str, Any]:
         """See `Description.options`; the threshold has a file of its own."""
         values = dataclasses.asdict(self.windows)
         values |= dataclasses.asdict(self.answers)
         del values["null_score_diff_threshold"]
+        values["score_padding"] = self.score_padding
         return super().options() | values
 
     @property
@@ -211,7 +213,7 @@ def require_kind(
             f"{output_dir} holds a model of the kind {found.kind}, but this "
             f"command is about one of the kind {' or '.join(kinds)}; use the "
             "program that trained it, without another --kind, or give another "
-            "--output_dir."
+            "folder."
         )
 
 

@@ -176,6 +176,7 @@ def _require_recorded(
             f"{'; '.join(changed)}. Put the file back, or give the flags of "
             "the run."
         )
+    logging.warning("%s has no task.json: give all flags of its run.", run)
 
 
 def _with_settings(

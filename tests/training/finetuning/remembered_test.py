@@ -453,6 +453,26 @@ def test_another_folder_has_the_threshold_of_its_model(
     assert not path.exists()
 
 
+def test_figures_of_another_threshold_are_not_exported(questioned, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(questioned.output_dir, folder)
+    for threshold, expected in (-9.0, False), (-1.5, True):
+        given = {
+            "version_2_with_negative": True,
+            "null_score_diff_threshold": threshold,
+        }
+        questions.run(asked(questioned, folder, given, **given))
+        assert bool(saved_model._metrics(str(folder))) == expected
+
+
+def test_padding_is_scored_by_later_commands_too(goldens, tmp_path):
+    options = make_options(goldens, tmp_path, do_train=True, score_padding=True)
+    questions.run(options)
+    answers = (tmp_path / "nbest_predictions.json").read_bytes()
+    questions.run(asked(options, tmp_path, score_padding=False))
+    assert (tmp_path / "nbest_predictions.json").read_bytes() == answers
+
+
 def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(questioned.output_dir, folder)

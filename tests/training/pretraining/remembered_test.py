@@ -168,7 +168,7 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
     found = model_folder.find(str(folder))
     assert found.weights.startswith(str(folder))
     assert (found.kind, found.labels, found.description) == (None, (), None)
-    with pytest.raises(ValueError, match="kind vectors, .*another --output_d"):
+    with pytest.raises(ValueError, match="kind vectors, .*another folder"):
         described |= {"kind": "vectors", "data": {}, "weights": "model.ckpt-1"}
         del described["labels"]
         (tmp_path / "out/task.json").write_text(json.dumps(described))
