@@ -136,9 +136,9 @@ def warn_finished(options: TrainOptions, step: int) -> None:
     # among many in the log is easily missed.
     logging.warning(
         "%s already holds step %d, and %.12g %s are asked for: nothing to "
-        "train. To continue, ask for more; to start again, give another "
-        "--output_dir.",
-        *(options.output_dir, step, *options.end[1:]),
+        "train. To continue, give more by --%s (of a task: "
+        "--num_train_epochs); to start again, give another --output_dir.",
+        *(options.output_dir, step, *options.end[1:], options.end[0]),
     )
 
 

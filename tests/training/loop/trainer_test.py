@@ -183,8 +183,8 @@ def eight_steps(goldens, tmp_path_factory):
 
 def test_a_finished_run_says_what_to_change(goldens, eight_steps, caplog):
     golden_run(goldens, eight_steps, num_train_steps=8)
-    assert "already holds step 8 of --num_train_steps=8" in caplog.text
-    assert "give more steps" in caplog.text
+    assert "holds step 8, and 8 steps are asked for" in caplog.text
+    assert "give more by --num_train_steps" in caplog.text
 
 
 def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
