@@ -168,7 +168,7 @@ def _require_recorded(
     now = {name: options.find(name) for name in recorded}
     now["never_split"] = [*now["never_split"]]  # as JSON holds it
     if long_text := getattr(options, "long_text", None):
-        recorded["long_text_stride"] = made_from["stride"]
+        recorded["long_text_stride"] = made_from.get("stride", 0)
         now["long_text_stride"] = long_text.stride_of(now["max_seq_length"])
     if changed := manifests.changes(recorded, now):
         raise ValueError(

@@ -493,6 +493,18 @@ def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, tmp_path):
     assert saved_model._metrics(str(folder))["f1"]
 
 
+def test_a_folder_of_questions_without_description_is_refused_to_tasks(
+    trained, questioned, tmp_path
+):
+    shutil.copytree(questioned.output_dir, tmp_path / "out")
+    (tmp_path / "out/task.json").unlink()
+    command = later(trained[1], output_dir=str(tmp_path / "out"))
+    with pytest.raises(ValueError, match="no task.json, and .* do_lower_case"):
+        run(command.replace(do_lower_case=False))
+    with pytest.raises(ValueError, match="model.ckpt"):
+        run(command.replace(max_seq_length=questioned.find("max_seq_length")))
+
+
 def test_a_checkpoint_tells_of_lost_windows(trained, tmp_path):
     folder, options = trained
     out = tmp_path / "out"
