@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_391,
-    "training": 12_408,
+    "training": 12_407,
     "modeling": 4_138,
     "studies": 1_512,
     "demo": 412,

@@ -215,6 +215,19 @@ def test_another_table_is_refused_and_the_first_is_kept(tuned, released):
     }
 
 
+def test_a_refused_call_leaves_no_tables_in_a_run_of_the_program(
+    tuned, released, tmp_path
+):
+    folder = shutil.copytree(tuned[0], tmp_path / "out")
+    shutil.rmtree(folder / "data")  # the program's tables are elsewhere
+    table = Frame(review=TEXTS, stars=LABELS[1:] + LABELS[:1])
+    with pytest.raises(ValueError, match="other data"):
+        bert.finetune(
+            table, released, folder, text="review", label="stars", **QUICK
+        )
+    assert not list((folder / "data").glob("*"))
+
+
 def test_the_kind_of_a_call_is_never_that_of_its_folder(
     tuned, released, tmp_path
 ):

@@ -77,10 +77,9 @@ def _keep_words(model: ChangedModel) -> None:
     if the vocabulary lacks one, or they are more than --keep_words.
     """
     ids = model.ids
-    added = model.options.extra_words
-    added = growth.words_of(added) if added else []
-    whole = (*SPECIAL_TOKENS, *model.texts.never_split, *added)
-    special = dict.fromkeys(whole)
+    special = dict.fromkeys((*SPECIAL_TOKENS, *model.texts.never_split))
+    if path := model.options.extra_words:
+        special |= dict.fromkeys(growth.words_of(path))
     require_tokens(ids, special, "--keep_words: the vocabulary")
     single = {t for t in ids if len(t.removeprefix("##")) == 1}
     stay = single.union(special)
