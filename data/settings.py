@@ -181,9 +181,10 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-# Settings that are None, or False, unless a value is given.
+# Settings that are None, or False, unless a value is given; and shares.
 optional = functools.partial(setting, None)
 switch = functools.partial(setting, False)
+share = functools.partial(setting, least=0, most=1)
 
 
 def group(default: Any = dataclasses.MISSING, **fixed: Any) -> Any:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, refuse, setting, share, switch
 
 # Tokens that a vocabulary must have.
 SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -32,30 +32,20 @@ class PretrainingDataOptions(Settings, kw_only=False):
         least=1,
     )
     random_seed: int = setting(12345, "Seed of every random decision.")
-    short_seq_prob: float = setting(
-        0.1,
-        "Share of passes over a document that make shorter examples.",
-        least=0,
-        most=1,
+    short_seq_prob: float = share(
+        0.1, "Share of passes over a document that make shorter examples."
     )
     masked_lm_prob: float = setting(
         0.15, "Share of an example's tokens to mask.", above=0, most=1
     )
-    do_whole_word_mask: bool = setting(
-        False, "Mask all pieces of a word, or none."
+    do_whole_word_mask: bool = switch("Mask all pieces of a word, or none.")
+    mask_token_prob: float = share(
+        0.8, "[new] Share of the masked tokens that become [MASK]."
     )
-    mask_token_prob: float = setting(
-        0.8,
-        "[new] Share of the masked tokens that become [MASK].",
-        least=0,
-        most=1,
-    )
-    random_token_prob: float = setting(
+    random_token_prob: float = share(
         0.1,
         "[new] Share of the masked tokens that become a random token; the rest "
         "stays as it is.",
-        least=0,
-        most=1,
     )
     next_sentence_prediction: bool = setting(
         True,
@@ -63,18 +53,16 @@ class PretrainingDataOptions(Settings, kw_only=False):
         "sentences with the label -1, and run_pretraining.py trains masked LM "
         "alone.",
     )
-    join_documents: bool = setting(
-        False,
+    join_documents: bool = switch(
         "[new] With --next_sentence_prediction=false: an example that reaches "
         "the end of a document continues with the next one, after a [SEP], so "
         "that examples are full even if documents are short. --short_seq_prob "
-        "is then the share of examples that are shorter.",
+        "is then the share of examples that are shorter."
     )
-    sentence_order_prediction: bool = setting(
-        False,
+    sentence_order_prediction: bool = switch(
         "[new] ALBERT's pairs: next_sentence_labels is 0 where b follows a, 1 "
         "where they are swapped (or, where only one sentence is left, where b "
-        "is random).",
+        "is random)."
     )
     max_ngram_size: int = setting(
         1,

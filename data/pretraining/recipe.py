@@ -11,7 +11,7 @@ from data.pretraining.data_options import (
     Wordpieces,
 )
 from data.records import feature_spec
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, optional, refuse, setting, switch
 from data.storage import files
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
@@ -30,16 +30,15 @@ class Recipe(Settings, kw_only=False):
         "[new] Tokens of the vocabulary, comma-separated, that stay whole "
         "wherever a text has them, such as [ENTITY].",
     )
-    word_segmenter: str | None = setting(
-        None,
+    word_segmenter: str | None = optional(
         "[new] What is a word for --do_whole_word_mask in text without spaces "
         "between words, such as Chinese: the separator in text that is divided "
         "into words already (space, tab, or one character such as /, which is "
         "no part of the text), or a function of a line that returns its words, "
-        "such as jieba:lcut.",
+        "such as jieba:lcut."
     )
-    split_sentences: bool = setting(
-        False, "[new] Lines are paragraphs: split them into sentences."
+    split_sentences: bool = switch(
+        "[new] Lines are paragraphs: split them into sentences."
     )
     compression: str = setting(
         "none",

@@ -17,7 +17,7 @@ from absl import logging
 
 from data.processes import Advance, Workers
 from data.progress import Progress
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting
 from data.storage import files, manifests
 from data.storage.json_files import write_json
 
@@ -42,22 +42,19 @@ class TfdsText(Settings, kw_only=False):
     longer file.
     """
 
-    tfds: str | None = setting(
-        None,
+    tfds: str | None = optional(
         "[new] Read the text of a tensorflow-datasets data set, such as "
         "wiki40b/en, instead of --input_file. It is written to text files "
-        "beside the output.",
+        "beside the output."
     )
     split: str = setting(
         "train", "[new] Split of the data set.", flag="tfds_split"
     )
-    data_dir: str | None = setting(
-        None,
+    data_dir: str | None = optional(
         "[new] Folder in which tensorflow-datasets keeps its data sets.",
         flag="tfds_data_dir",
     )
-    text_key: str | None = setting(
-        None,
+    text_key: str | None = optional(
         "[new] Name of the feature with the text; default: `text`, or the only "
         "string feature.",
         flag="tfds_text_key",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting, switch
 from data.tasks import get_task, rows
 from data.tasks.examples import TextExample
 from data.tasks.rows import Column, Row
@@ -58,11 +58,11 @@ class TextOptions(Settings):
     separator: str = setting(
         "", "csv, tsv: between cells; default: a tab in tsv, found out in csv."
     )
-    quoted: bool | None = setting(
-        None, "Tables: cells may be in double quotes; default: in csv."
+    quoted: bool | None = optional(
+        "Tables: cells may be in double quotes; default: in csv."
     )
-    drop_missing: bool = setting(
-        False, "Tables: leave out rows with an empty text or score."
+    drop_missing: bool = switch(
+        "Tables: leave out rows with an empty text or score."
     )
     teacher_vectors: str = setting(
         "", "--loss=teacher: .npy file, a row for each row of the train set."
