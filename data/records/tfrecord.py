@@ -54,32 +54,6 @@ def frame(record: bytes) -> bytes:
     return _header(len(record)) + record + _checksum(record)
 
 
-def split_frames(data: bytes) -> list[bytes]:
-    """Splits joined framed records, such as the bytes of a file.
-
-    A damaged length or a truncated record raises ValueError; the checksums of
-    the contents are not verified.
-    """
-    framed, start = [], 0
-    while start < len(data):
-        length = _length(data[start : start + _HEADER_BYTES])
-        end = start + FRAME_BYTES + length
-        if length < 0 or end > len(data):
-            raise ValueError(
-                f"record {len(framed) + 1}, at byte {start} of {len(data)}, is "
-                "cut short or damaged."
-            )
-        framed.append(data[start:end])
-        start = end
-    return framed
-
-
-def _length(header: bytes) -> int:
-    """Returns the length in a record's header; -1 if it is damaged."""
-    length = int.from_bytes(header[:8], "little")
-    return length if header == _header(length) else -1
-
-
 def is_gzip(path: str) -> bool:
     """Whether a file is compressed, judged by its first bytes."""
     with files.open_read(path) as file:
@@ -167,8 +141,8 @@ def _contents(path: str, start: int = 0) -> Iterator[tuple[bytes, bool]]:
             file = io.BufferedReader(unzipped, _CHUNK_BYTES)
         file.seek(start)
         while header := file.read(_HEADER_BYTES):
-            length = _length(header)
-            if length < 0:
+            length = int.from_bytes(header[:8], "little")
+            if header != _header(length):
                 raise EOFError
             record, checksum = file.read(length), file.read(_CHECKSUM_BYTES)
             if len(checksum) < _CHECKSUM_BYTES:
@@ -204,10 +178,7 @@ class RecordWriter:
 
     def write(self, record: bytes) -> None:
         """Writes one record."""
-        self.write_framed(frame(record))
-
-    def write_framed(self, framed: bytes) -> None:
-        """Writes one framed record."""
+        framed = frame(record)
         self._waiting.append(framed)
         self.num_records += 1
         self._num_waiting_bytes += len(framed)

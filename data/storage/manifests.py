@@ -26,11 +26,9 @@ def path_of(paths: Sequence[str]) -> str:
 
 def remove(paths: Sequence[str]) -> None:
     """Removes what describes files that are about to be replaced."""
-    for path in paths:
-        while place := _find(path)[0]:
-            files.remove(place)
-        if files.exists(path_of([path])):  # and is damaged
-            files.remove(path_of([path]))
+    for path in {path_of([path]) for path in paths}:
+        if files.exists(path):
+            files.remove(path)
 
 
 def read(path: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -53,19 +51,11 @@ def of_shard(path: str) -> dict[str, Any] | None:
 
     It has `made_from`, `counts` and `shards`.
     """
-    return _find(path)[1] or None
-
-
-def _find(path: str) -> tuple[str, dict[str, Any]]:
-    # An earlier version gave all data sets of a name the same manifest.
-    earlier = data_set_name([path]) + files.MANIFEST_SUFFIX
-    for place in (path_of([path]), earlier):
-        manifest = read(place)
-        with contextlib.suppress(KeyError, TypeError):
-            names = {shard["file"] for shard in manifest["shards"]}
-            if os.path.basename(path) in names:
-                return place, manifest
-    return "", {}
+    manifest = read(path_of([path]))
+    with contextlib.suppress(KeyError, TypeError):
+        if os.path.basename(path) in {x["file"] for x in manifest["shards"]}:
+            return manifest
+    return None
 
 
 def require_same(

@@ -6,9 +6,9 @@ shuffled together. A token needs two bytes (four if the vocabulary has more than
 see `data.pretraining.streaming.all_shards`.
 """
 
+import collections
 import contextlib
 import itertools
-import json
 import os
 import random
 import time
@@ -25,6 +25,7 @@ from data.pretraining.groups import DocumentGroup
 from data.pretraining.recipe import Recipe, Tools, make_tools
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests, outputs
+from data.storage.json_files import write_json
 
 _AT_ONCE = 4096
 
@@ -83,13 +84,13 @@ def _write_manifests(
         for path in input_files
     ]
     facts = recipe.facts() | {"corpus": corpus}
-    shards: dict[str, list] = {}
+    shards = collections.defaultdict(list)
     for index, path in enumerate(output_files):
         number = len(range(index, counts["examples"], len(output_files)))
         numbers = {"examples": number, "bytes": files.size(path)}
         shard = {"file": os.path.basename(path), "counts": numbers}
         if not files.is_stream(path):  # nothing stands beside a pipe
-            shards.setdefault(manifests.path_of([path]), []).append(shard)
+            shards[manifests.path_of([path])].append(shard)
     for path, found in shards.items():
         manifest = {
             "counts": counts,
@@ -97,7 +98,7 @@ def _write_manifests(
             "made_from": facts,
             "shards": found,
         }
-        files.write_text(path, json.dumps(manifest, indent=1))
+        write_json(path, manifest)
 
 
 def read_documents(

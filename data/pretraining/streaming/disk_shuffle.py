@@ -34,19 +34,20 @@ class DiskShuffle:
                 prefix=f"{name}.shuffle-", dir=folder if path else None
             )
 
-    def add(self, framed: Sequence[bytes]) -> None:
-        """Adds framed records (see `data.records.tfrecord`)."""
+    def add(self, records: Sequence[bytes]) -> None:
+        """Adds records."""
         if not self._folder:
-            self._in_memory.extend(framed)
+            self._in_memory.extend(records)
             return
-        bucket = self._rng.integers(self._num_buckets, size=len(framed))
+        bucket = self._rng.integers(self._num_buckets, size=len(records))
         order = np.argsort(bucket, kind="stable")
         starts = np.searchsorted(bucket[order], np.arange(self._num_buckets))
         try:
             for number, some in enumerate(np.split(order, starts[1:])):
                 if len(some):
+                    framed = [tfrecord.frame(records[i]) for i in some]
                     with open(self._path(number), "ab") as file:
-                        file.write(b"".join([framed[i] for i in some]))
+                        file.writelines(framed)
         except OSError as error:
             raise OSError(
                 f"cannot write {self._folder.name}, the folder in which the "
@@ -56,17 +57,16 @@ class DiskShuffle:
     def shuffled(self) -> Iterator[bytes]:
         """Yields all records in random order; can be called once."""
         for number in range(self._num_buckets):
-            framed = self._in_memory if not self._folder else self._read(number)
-            for i in self._rng.permutation(len(framed)):
-                yield framed[i]
+            records = self._read(number) if self._folder else self._in_memory
+            for i in self._rng.permutation(len(records)):
+                yield records[i]
 
     def _read(self, number: int) -> list[bytes]:
         if not os.path.exists(self._path(number)):
             return []
-        with open(self._path(number), "rb") as file:
-            framed = tfrecord.split_frames(file.read())
+        records = list(tfrecord.read_records(self._path(number)))
         os.remove(self._path(number))
-        return framed
+        return records
 
     def _path(self, number: int) -> str:
         return os.path.join(self._folder.name, f"{number:05d}")

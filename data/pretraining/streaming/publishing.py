@@ -6,7 +6,6 @@ exists only for a complete data set.
 """
 
 import glob
-import json
 import os
 import shutil
 from collections import Counter
@@ -18,6 +17,7 @@ from absl import logging
 from data.pretraining.streaming.plan import Plan
 from data.pretraining.streaming.shards import load_report, report_path
 from data.storage import files, manifests
+from data.storage.json_files import write_json
 
 # Index of a shard -> its report.
 Reports = Mapping[int, Mapping[str, Any]]
@@ -29,10 +29,10 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
     A shard that differs from its report is not finished.
     """
     reports = {}
-    manifest = manifests.of_shard(plan.output_files[0]) or {}
-    is_same = manifest.get("made_from") == plan.facts
-    published = is_same and _shards_of(manifest, plan)
-    published = published or [None] * len(plan.tasks)
+    published = [None] * len(plan.tasks)
+    manifest = manifests.of_shard(plan.output_files[0])
+    if manifest and manifest.get("made_from") == plan.facts:
+        published = manifest["shards"]
     for task, output, other in zip(
         plan.tasks, plan.output_files, published, strict=True
     ):
@@ -44,19 +44,6 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
         elif files.exists(report_path(task.path)):
             files.remove(report_path(task.path))
     return reports
-
-
-def _shards_of(
-    manifest: Mapping[str, Any], plan: Plan
-) -> list[dict[str, Any]] | None:
-    """The shards of a manifest; None = it is damaged, and written again."""
-    names = [os.path.basename(path) for path in plan.output_files]
-    try:
-        shards = manifest["shards"]
-        found = [(x["file"], x["sha256"], x["counts"]) for x in shards]
-    except (KeyError, TypeError):
-        return None
-    return shards if [name for name, *_ in found] == names else None
 
 
 def publish(plan: Plan, reports: Reports) -> dict[str, int]:
@@ -91,7 +78,7 @@ def publish(plan: Plan, reports: Reports) -> dict[str, int]:
         # The first one is the last: it says that all are complete.
         names = dict.fromkeys(manifests.path_of([p]) for p in plan.output_files)
         for path in reversed(names):
-            files.write_text(path, json.dumps(manifest, indent=1))
+            write_json(path, manifest)
     _clean_up(plan)
     _log_other_files(plan)
     return dict(totals)

@@ -112,10 +112,10 @@ def write_shard(
         with files.whole_files([task.path]) as (temporary,):
             compression = task.recipe.compression
             with tfrecord.RecordWriter(temporary, compression) as writer:
-                for framed_record in shuffle.shuffled():
+                for record in shuffle.shuffled():
                     if writer.num_records % _RECORDS_AT_ONCE == 0:
                         advance(0, 0)
-                    writer.write_framed(framed_record)
+                    writer.write(record)
     report = {
         "counts": {**shard.counts, "bytes": files.size(task.path)},
         "sha256": writer.sha256,
@@ -163,9 +163,8 @@ class _Shard:
                         samples = describe_rows(columns, tokens_by_id)
                     specs = self._tools.specs
                     records = feature_spec.encode_examples(specs, columns)
-                    framed = [tfrecord.frame(record) for record in records]
-                    shuffle.add(framed)
-                    advance(0, len(framed))
+                    shuffle.add(records)
+                    advance(0, len(records))
             advance(num_bytes, 0)
         return samples
 

@@ -6,8 +6,6 @@ import struct
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
 
 from data.records import tfrecord
 from data.storage import files
@@ -40,37 +38,12 @@ def test_frames_are_tensorflows(tmp_path):
     assert b"".join(map(tfrecord.frame, RECORDS)) == expected
 
 
-@given(st.lists(st.binary(max_size=300)))
-def test_what_is_framed_is_split(records):
-    framed = [*map(tfrecord.frame, records)]
-    assert tfrecord.split_frames(b"".join(framed)) == framed
-
-
-def test_the_originals_files_are_split_and_read(goldens):
+def test_the_originals_files_are_read(goldens):
     path = goldens / "pretraining_data" / "wordpiece_masking.tf_record"
     expected = read_by_tensorflow(path)
-    framed = tfrecord.split_frames(path.read_bytes())
-    assert framed == [*map(tfrecord.frame, expected)]
+    assert path.read_bytes() == b"".join(map(tfrecord.frame, expected))
     assert list(tfrecord.read_records(str(path))) == expected
     assert len(expected) == 337
-
-
-# Each record of 10 bytes takes 26: 12 header, 10 data, 4 checksum.
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda data: data[:-1], "record 3, at byte 52 of 77, is cut short"),
-        (lambda data: data[:57], "record 3, at byte 52 of 57, is cut short"),
-        (
-            lambda data: data[:26] + b"?" + data[27:],
-            "record 2, at byte 26 of 78, is cut short or damaged.",
-        ),
-    ],
-)
-def test_what_cannot_be_split_is_refused(damage, message):
-    data = damage(tfrecord.frame(b"0123456789") * 3)
-    with pytest.raises(ValueError, match=message):
-        tfrecord.split_frames(data)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -83,16 +56,6 @@ def test_tensorflow_reads_what_is_written(tmp_path, compression):
     data = (tmp_path / "a").read_bytes()
     assert writer.num_records == 4
     assert writer.sha256 == hashlib.sha256(data).hexdigest()
-
-
-def test_framed_records_are_written_as_they_are(tmp_path):
-    with tfrecord.RecordWriter(str(tmp_path / "a")) as writer:
-        writer.write_framed(tfrecord.frame(b"x"))
-        writer.write(b"y")
-        writer.write_framed(tfrecord.frame(b""))
-        writer.write_framed(tfrecord.frame(b"z"))
-    assert writer.num_records == 4
-    assert read_by_tensorflow(tmp_path / "a") == [b"x", b"y", b"", b"z"]
 
 
 def test_gzip_files_hold_neither_time_nor_name(tmp_path):

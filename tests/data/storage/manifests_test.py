@@ -25,7 +25,6 @@ def test_a_manifest_counts_for_the_same_facts_only(tmp_path):
 
 
 def test_an_option_that_is_not_set_is_no_change():
-    # An earlier version did not have it.
     before, now = {"seed": 1}, {"seed": 1, "stride": 0, "never_split": []}
     assert manifests.changes(before, now) == []
     assert manifests.changes(now, before) == []

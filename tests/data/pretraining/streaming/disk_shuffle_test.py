@@ -16,8 +16,8 @@ def small_buckets(monkeypatch):
     monkeypatch.setattr(disk_shuffle, "BUCKET_BYTES", 1000)
 
 
-def frames(first, last):
-    return [tfrecord.frame(str(i).encode()) for i in range(first, last)]
+def records(first, last):
+    return [str(i).encode() for i in range(first, last)]
 
 
 def shuffle(folder, num_bytes, seed=0, num_records=300):
@@ -25,7 +25,7 @@ def shuffle(folder, num_bytes, seed=0, num_records=300):
         str(folder / "out"), num_bytes, np.random.default_rng(seed)
     ) as shuffle:
         for first in range(0, num_records, 50):
-            shuffle.add(frames(first, min(first + 50, num_records)))
+            shuffle.add(records(first, min(first + 50, num_records)))
         shuffle.add([])
         return list(shuffle.shuffled())
 
@@ -34,8 +34,8 @@ def shuffle(folder, num_bytes, seed=0, num_records=300):
 def test_every_record_comes_back_once(tmp_path, small_buckets, num_bytes):
     # 10**6: far more buckets than records, most of them empty.
     shuffled = shuffle(tmp_path, num_bytes)
-    assert sorted(shuffled) == sorted(frames(0, 300))
-    assert shuffled != frames(0, 300)
+    assert sorted(shuffled) == sorted(records(0, 300))
+    assert shuffled != records(0, 300)
     assert not list(tmp_path.iterdir())
 
 
@@ -53,23 +53,25 @@ def test_every_order_is_equally_likely(tmp_path, small_buckets, num_bytes):
         tuple(shuffle(tmp_path, num_bytes, seed, num_records=3))
         for seed in range(300)
     ]
-    for order in itertools.permutations(frames(0, 3)):
+    for order in itertools.permutations(records(0, 3)):
         assert_share(orders.count(order), 300, 1 / 6)
 
 
 def test_one_bucket_at_a_time_leaves_the_disk(tmp_path, small_buckets):
-    framed = frames(0, 300)
+    added = records(0, 300)
     with disk_shuffle.DiskShuffle(
         str(tmp_path / "out"), 5500, np.random.default_rng(0)
     ) as shuffle:
-        shuffle.add(framed)
+        shuffle.add(added)
         (folder,) = tmp_path.iterdir()
         on_disk = [path.stat().st_size for path in folder.iterdir()]
-        assert len(on_disk) == 6 and sum(on_disk) == sum(map(len, framed))
+        assert len(on_disk) == 6 and sum(on_disk) == (
+            sum(map(len, map(tfrecord.frame, added)))
+        )
         # Multinomial: each bucket has a sixth.
         for number in range(6):
             path = folder / f"{number:05d}"
-            num_records = len(tfrecord.split_frames(path.read_bytes()))
+            num_records = len(list(tfrecord.read_records(str(path))))
             assert_share(num_records, 300, 1 / 6)
         left = [len(list(folder.iterdir())) for _ in shuffle.shuffled()]
     assert sorted(set(left)) == [*range(6)]
@@ -92,9 +94,9 @@ def test_without_a_place_the_buckets_are_temporary_files(
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with disk_shuffle.DiskShuffle(None, 5500, np.random.default_rng(0)) as some:
-        some.add(frames(0, 9))
+        some.add(records(0, 9))
         assert len(list(tmp_path.iterdir())) == 1
-        assert sorted(some.shuffled()) == sorted(frames(0, 9))
+        assert sorted(some.shuffled()) == sorted(records(0, 9))
     assert not list(tmp_path.iterdir())
 
 
@@ -103,7 +105,7 @@ def test_nothing_stays_on_disk_after_an_error(tmp_path, small_buckets):
         with disk_shuffle.DiskShuffle(
             str(tmp_path / "out"), 5500, np.random.default_rng(0)
         ) as some:
-            some.add(frames(0, 300))
+            some.add(records(0, 300))
             next(some.shuffled())
             raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
@@ -116,7 +118,7 @@ def test_a_full_disk_is_told_with_its_place(tmp_path, small_buckets):
         ) as some:
             for number in range(6):  # writing to it fails as on a full disk
                 pathlib.Path(some._path(number)).symlink_to("/dev/full")
-            some.add(frames(0, 300))
+            some.add(records(0, 300))
     assert str(error.value) == (
         f"cannot write {some._folder.name}, the folder in which the records of "
         "a shard are shuffled: [Errno 28] No space left on device; free some "

@@ -180,16 +180,6 @@ def test_shards_of_a_damaged_manifest_are_written_again(folder, plan, reports):
         assert publishing.finished_shards(plan) == {}
 
 
-def test_shards_of_an_earlier_version_are_finished(folder, plan, reports):
-    publishing.publish(plan, reports)
-    expected = contents(folder)
-    # It gave all data sets of a name the same manifest.
-    (folder / "out@3.manifest.json").rename(folder / "out.manifest.json")
-    assert publishing.finished_shards(plan).keys() == reports.keys()
-    publishing.publish(plan, publishing.finished_shards(plan))
-    assert contents(folder) == expected
-
-
 def test_shards_of_one_name_in_two_folders_are_finished(tmp_path):
     names = [str(tmp_path / folder / "part") for folder in "xy"]
     vocab = write_number_vocab(tmp_path / "vocab.txt", 100)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -205,11 +206,11 @@ def test_a_bucket_has_a_bounded_size_however_short_the_documents(
     monkeypatch.setattr(disk_shuffle, "BUCKET_BYTES", 1 << 16)
     sizes = []
 
-    def split_frames(data, inner=tfrecord.split_frames):
-        sizes.append(len(data))
-        return inner(data)
+    def read_records(path, inner=tfrecord.read_records):
+        sizes.append(os.path.getsize(path))
+        return inner(path)
 
-    monkeypatch.setattr(disk_shuffle.tfrecord, "split_frames", split_frames)
+    monkeypatch.setattr(disk_shuffle.tfrecord, "read_records", read_records)
     num_documents = 3000 // num_words
     (tmp_path / "a").write_text(("7 8 9 " * num_words + "\n\n") * num_documents)
     task = make_task(tmp_path / "a", max_seq_length=512)
