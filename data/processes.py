@@ -51,10 +51,8 @@ class Workers:
         self, function: Callable[..., Any], *items: Iterable[Any]
     ) -> Iterator[Any]:
         """Equals the built-in `map`, but runs on all processes."""
-        if not self._executor:
-            yield from map(function, *items)
-            return
-        yield from self._executor.map(function, *items)
+        run = self._executor.map if self._executor else map
+        return run(function, *items)
 
     def run(
         self,

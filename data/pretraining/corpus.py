@@ -205,12 +205,10 @@ def write(
         # A sentence on each line, and a blank line between documents.
         content = "\n".join("\n".join([*document, ""]) for document in part)
         files.write_text(path, content)
+        megabytes = len(content.encode()) / 1e6
         logging.info(
-            "%s: %d sentences in %d documents, %.2f MB",
-            path,
-            sum(map(len, part)),
-            len(part),
-            len(content.encode()) / 1e6,
+            f"{path}: {sum(map(len, part))} sentences in {len(part)} "
+            f"documents, {megabytes:.2f} MB"
         )
 
 

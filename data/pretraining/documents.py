@@ -39,11 +39,10 @@ def check(files: RecordFiles, sep_id: int, vocab_file: str) -> None:
         most = max(most, separators.sum(axis=1).max())
     if most == 1:
         logging.warning(
-            "--separate_documents: each of the first %d records (%s) has one "
-            "document, so there is nothing to separate; "
-            "create_pretraining_data.py --join_documents writes several.",
-            _NUM_CHECKED,
-            files.paths[0],
+            f"--separate_documents: each of the first {_NUM_CHECKED} records "
+            f"({files.paths[0]}) has one document, so there is nothing to "
+            "separate; create_pretraining_data.py --join_documents writes "
+            "several."
         )
 
 

@@ -18,16 +18,13 @@ def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
     if options.masking == "dynamic":
         return  # run_pretraining.py masks, by its own flags
     wanted = round(options.max_seq_length * options.masked_lm_prob)
-    if options.max_predictions_per_seq < 0.75 * wanted:
+    most = options.max_predictions_per_seq
+    if most < 0.75 * wanted:
         logging.warning(
-            "max_predictions_per_seq is %d, but masked_lm_prob %g of %d tokens "
-            "is %d: fewer tokens will be masked; pass "
-            "--max_predictions_per_seq=%d, also to run_pretraining.py.",
-            options.max_predictions_per_seq,
-            options.masked_lm_prob,
-            options.max_seq_length,
-            wanted,
-            wanted,
+            f"max_predictions_per_seq is {most}, but masked_lm_prob "
+            f"{options.masked_lm_prob:g} of {options.max_seq_length} tokens is "
+            f"{wanted}: fewer tokens will be masked; pass "
+            f"--max_predictions_per_seq={wanted}, also to run_pretraining.py."
         )
 
 
@@ -43,25 +40,22 @@ def log_counts(
     unknown = counts["unknown"] / counts["wordpieces"]
     if unknown > _MAX_UNKNOWN_SHARE:
         logging.warning(
-            "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
-            "language, and does --do_lower_case fit it?",
-            100 * unknown,
+            f"{100 * unknown:.1f} % of the tokens are [UNK]: is --vocab_file "
+            "for this language, and does --do_lower_case fit it?"
         )
     share = tokens / (counts["wordpieces"] * options.dupe_factor)
     if share < _MIN_TEXT_SHARE:
         logging.warning(
-            "the examples hold at most %.0f %% of the text: lines are longer "
-            "than an example and are cut. Give one sentence on each line, or "
-            "pass --split_sentences with --num_processes.",
-            100 * share,
+            f"the examples hold at most {100 * share:.0f} % of the text: lines "
+            "are longer than an example and are cut. Give one sentence on each "
+            "line, or pass --split_sentences with --num_processes."
         )
     padding = 1 - tokens / (examples * options.max_seq_length)
     logging.info(
-        "Wrote %s",
-        f"{examples:,} examples, {tokens:,} tokens "
+        f"Wrote {examples:,} examples, {tokens:,} tokens "
         f"({counts.get('masked', 0) / tokens:.1%} masked), padding "
         f"{padding:.1%}, unknown tokens {unknown:.2%}; {seconds:.1f} s, "
-        f"{examples / seconds:,.0f} examples/s",
+        f"{examples / seconds:,.0f} examples/s"
     )
 
 

@@ -91,11 +91,9 @@ class DistinctBatches:
             )
         log = logging.warning if count - used > _MUCH * count else logging.info
         log(
-            "Each pass leaves out about %d of %d examples, others each time, "
-            "so that every batch of %d is full and has no text twice.",
-            count - used,
-            count,
-            self._batch_size,
+            f"Each pass leaves out about {count - used} of {count} examples, "
+            f"others each time, so that every batch of {self._batch_size} is "
+            "full and has no text twice."
         )
 
     def dataset(
@@ -112,14 +110,13 @@ class DistinctBatches:
                 yield from order[left:, rows]
                 left = max(0, left - len(order))
 
-        def parse(places):
-            return reading.parse_batch(
-                self._files.specs, tf.gather(self._records, places)
-            )
-
-        return tf.data.Dataset.from_generator(
+        some = tf.data.Dataset.from_generator(
             places, output_signature=tf.TensorSpec([size], tf.int64)
-        ).map(parse)
+        )
+        records, specs = self._records, self._files.specs
+        return some.map(
+            lambda i: reading.parse_batch(specs, tf.gather(records, i))
+        )
 
 
 def text_batches(

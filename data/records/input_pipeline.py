@@ -99,8 +99,8 @@ def open_records(
         )
     if losses:
         logging.warning(
-            "--skip_bad_records: %d of %d files are damaged (%s).",
-            *(losses["files"], len(paths), damage.describe(losses)),
+            f"--skip_bad_records: {losses['files']} of {len(paths)} files are "
+            f"damaged ({damage.describe(losses)})."
         )
     return RecordFiles(tuple(segments), specs)
 
@@ -190,11 +190,10 @@ def _own_files(files, shard):
     share = own.count * shard.count / files.count
     if not 0.5 <= share <= 2:
         logging.warning(
-            "The files are so unequal that this worker has %.1f times its "
-            "share of the records, and its records come up the %s often; "
-            "write files of equal size.",
-            share,
-            "less" if share > 1 else "more",
+            f"The files are so unequal that this worker has {share:.1f} times "
+            "its share of the records, and its records come up the "
+            f"{'less' if share > 1 else 'more'} often; write files of equal "
+            "size."
         )
     return own
 

@@ -1,20 +1,13 @@
 """The part of every batch that one of several workers reads."""
 
-import dataclasses
+from typing import NamedTuple
 
 
-@dataclasses.dataclass(frozen=True)
-class Shard:
+class Shard(NamedTuple):
     """The part of every batch that worker `index` (from 0) of `count` reads."""
 
     index: int = 0
     count: int = 1
-
-    def __post_init__(self):
-        if not 0 <= self.index < self.count:
-            raise ValueError(
-                f"worker {self.index} of {self.count}; count from 0."
-            )
 
     def part_of(self, num_rows: int) -> int:
         """Returns this worker's number of a batch's rows; all have as many."""

@@ -14,7 +14,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 # In temporary names, between the name of the file and a mark of the writer. A
@@ -169,7 +169,13 @@ def expand_patterns(patterns: str) -> list[str]:
             matches = [pattern]  # a path may contain brackets
         elif _SHARDED.fullmatch(pattern):
             matches = _shards(pattern, "input_file")
-            _require_shards(matches, pattern)
+            if missing := [path for path in matches if not exists(path)]:
+                raise FileNotFoundError(
+                    f"--input_file: {pattern} stands for {len(matches)} files, "
+                    f"but {len(missing)} of them are missing, the first is "
+                    f"{missing[0]} (looked from {os.getcwd()}); write them, or "
+                    "give files that exist."
+                )
         else:
             matches = [
                 path
@@ -219,16 +225,6 @@ def _shards(pattern: str, flag: str) -> list[str]:
     return [f"{sharded[1]}-{i:05d}-of-{count:05d}" for i in range(count)]
 
 
-def _require_shards(paths: Sequence[str], pattern: str) -> None:
-    if missing := [path for path in paths if not exists(path)]:
-        raise FileNotFoundError(
-            f"--input_file: {pattern} stands for {len(paths)} files, but "
-            f"{len(missing)} of them are missing, the first is {missing[0]} "
-            f"(looked from {os.getcwd()}); write them, or give files that "
-            "exist."
-        )
-
-
 def read_lines(path: str) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 text file without `\n`.
 
@@ -250,23 +246,14 @@ def lines_of(file: Iterable[bytes], name: str) -> Iterator[str]:
     `name` names the text in the ValueError for a line that is not UTF-8; the
     next call continues after that line.
     """
-
-    def decode(number: int, line: bytes) -> str:
-        text = decode_line(line, lambda: f"{name}, line {number}", number == 1)
-        # Differs from the original: a byte-order mark is dropped, because it
-        # would change the first word.
-        return text.removeprefix("\ufeff") if number == 1 else text
-
-    return map(decode, itertools.count(1), file)
+    return map(decode_line, file, itertools.repeat(name), itertools.count(1))
 
 
-def decode_line(
-    line: bytes, where: Callable[[], str], is_first: bool = True
-) -> str:
+def decode_line(line: bytes, name: str, number: int) -> str:
     r"""Decodes one line of UTF-8 and removes its newline and every `\r`.
 
-    `where` returns the place for the ValueError, such as `corpus.txt, line 17`;
-    `is_first` says that the file begins with the line.
+    `name` and `number`, from 1, are the place for the ValueError, such as
+    `corpus.txt, line 17`. The first line loses its byte-order mark.
     """
     # Differs from the original: bytes that are not UTF-8 are an error, because
     # ignoring them (errors="ignore") loses text without a message.
@@ -274,16 +261,20 @@ def decode_line(
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
-        if is_first and line.startswith(_GZIP):
+        if number == 1 and line.startswith(_GZIP):
             remedy = "the file is compressed: unpack it with `gunzip`"
-        elif is_first and line.startswith(_UTF16):
+        elif number == 1 and line.startswith(_UTF16):
             remedy = (
                 "the file is UTF-16: `iconv -f utf-16 -t utf-8` converts it"
             )
         raise ValueError(
-            f"{where()}: byte {error.start + 1} of the line is "
+            f"{name}, line {number}: byte {error.start + 1} of the line is "
             f"0x{line[error.start]:02x}, which is not UTF-8; {remedy}."
         ) from None
+    # Differs from the original: a byte-order mark is dropped, because it would
+    # change the first word.
+    if number == 1:
+        text = text.removeprefix("\ufeff")
     # The original's reader (TensorFlow's) drops every carriage return: "a\rb"
     # is one word.
     return text.removesuffix("\n").replace("\r", "")

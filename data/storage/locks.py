@@ -99,9 +99,9 @@ def _open_locked(path: str) -> int:
                 os.close(file)
                 raise
             logging.warning(
-                "%s: this file system has no locks (%s): nothing keeps a "
-                "second run off this folder. Do not start one.",
-                *(path, os.strerror(error.errno)),
+                f"{path}: this file system has no locks "
+                f"({os.strerror(error.errno)}): nothing keeps a second run off "
+                "this folder. Do not start one."
             )
         # The previous holder may just have removed this file: then another
         # process can create and lock a new one.

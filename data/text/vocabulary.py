@@ -36,10 +36,9 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
     if len(vocab) < len(tokens):
         first = next(i for i, t in enumerate(tokens) if vocab[t] != i)
         logging.warning(
-            "%s: %d of %d lines repeat an earlier token, such as %r with the "
-            "ids %d and %d; the last id counts.",
-            *(vocab_file, len(tokens) - len(vocab), len(tokens)),
-            *(tokens[first], first, vocab[tokens[first]]),
+            f"{vocab_file}: {len(tokens) - len(vocab)} of {len(tokens)} lines "
+            f"repeat an earlier token, such as {tokens[first]!r} with the ids "
+            f"{first} and {vocab[tokens[first]]}; the last id counts."
         )
     return vocab
 

@@ -109,7 +109,7 @@ def _search(
     while low <= high:
         vocab = learn(threshold)
         logging.info(
-            "pieces that occur %d times: %d tokens", threshold, len(vocab)
+            f"pieces that occur {threshold} times: {len(vocab)} tokens"
         )
         if vocab_size <= len(vocab) <= 1.05 * vocab_size:
             return vocab
@@ -145,9 +145,7 @@ def _forget_rare_words(
 ) -> collections.Counter[str]:
     """Keeps the most frequent words and says so."""
     logging.warning(
-        "%d distinct words; only the %d most frequent are kept to bound the "
-        "memory, so that the rarest count too low.",
-        len(counts),
-        num_kept,
+        f"{len(counts)} distinct words; only the {num_kept} most frequent are "
+        "kept to bound the memory, so that the rarest count too low."
     )
     return collections.Counter(dict(counts.most_common(num_kept)))

@@ -109,7 +109,6 @@ def _save(figure, path):
             figure.savefig(file, format="png", bbox_inches="tight")
     if any("Glyph" in str(warning.message) for warning in caught):
         logging.warning(
-            "%s: some characters are drawn as boxes, because no installed font "
-            "has them; install one, for example Noto Sans CJK.",
-            path,
+            f"{path}: some characters are drawn as boxes, because no installed "
+            "font has them; install one, for example Noto Sans CJK."
         )

@@ -47,9 +47,8 @@ def fitted(vectors: np.ndarray, size: int, rotate: bool) -> np.ndarray:
         )
     if vectors.shape[1] != size:
         logging.info(
-            "The teacher's vectors have %d numbers, the model's %d: they are "
-            "rotated to their principal axes.",
-            *(vectors.shape[1], size),
+            f"The teacher's vectors have {vectors.shape[1]} numbers, the "
+            f"model's {size}: they are rotated to their principal axes."
         )
     if vectors.shape[1] != size or rotate:
         step = -(-len(vectors) // _SAMPLE)

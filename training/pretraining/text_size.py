@@ -60,12 +60,12 @@ def _vocab_size(options: PretrainingOptions) -> int | None:
             return None  # whatever needs the vocabulary says what is wrong
     reads = options.do_train or options.do_eval
     patterns = reads and (options.input_file or options.eval_file)
-    return read_facts(patterns).vocab_size if patterns else None
+    return read_facts(patterns)[0] if patterns else None
 
 
 def log_size(options: PretrainingOptions, num_examples: int) -> None:
     """Says how much text a run learns from, and whether that is little."""
-    number = read_facts(options.input_file).wordpieces
+    _, number = read_facts(options.input_file)
     log, said = logging.info, f"{number or 0:,}"
     if number is None:  # no manifest says it
         said = f"at most {num_examples * options.max_seq_length:,}"

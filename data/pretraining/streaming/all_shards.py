@@ -49,11 +49,9 @@ def write_shards(
     warn_of_few_predictions(recipe.options)
     if len(output_files) < num_processes:
         logging.warning(
-            "--output_file names %d files, and each is written by one process; "
-            "the other processes have no work. Name as many files as "
-            "processes or more, such as NAME@%d.",
-            len(output_files),
-            num_processes,
+            f"--output_file names {len(output_files)} files, and each is "
+            "written by one process; the other processes have no work. Name as "
+            f"many files as processes or more, such as NAME@{num_processes}."
         )
     with Workers(num_processes) as workers:
         plan = make_plan(input_files, output_files, recipe, workers.map)
@@ -76,10 +74,8 @@ def _write_missing(
     """Writes the shards that have no report, and adds their reports."""
     missing = [task for task in plan.tasks if task.index not in reports]
     if reports:
-        logging.info(
-            "%d of %d shards are finished already.",
-            *(len(reports), len(plan.tasks)),
-        )
+        finished = f"{len(reports)} of {len(plan.tasks)} shards"
+        logging.info(f"{finished} are finished already.")
     try:
         if runner and missing:
             runner(missing)
@@ -89,13 +85,11 @@ def _write_missing(
         workers.stop()  # none finishes a shard after they are counted
         # A report is there if its shard is complete. Nothing is read: ^C should
         # not wait for terabytes.
-        written = [
-            files.exists(shards.report_path(task.path)) for task in missing
-        ]
+        paths = [shards.report_path(task.path) for task in missing]
+        count = len(reports) + sum(map(files.exists, paths))
         logging.info(
-            "%d of %d shards are finished and kept; the same command continues "
-            "with the others.",
-            *(len(reports) + sum(written), len(plan.tasks)),
+            f"{count} of {len(plan.tasks)} shards are finished and kept; the "
+            "same command continues with the others."
         )
         raise
     for task in missing:

@@ -107,7 +107,7 @@ def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
         )
     text = data.decode("utf-8")
     if not block.start:
-        text = _without_mark(text)
+        text = text.removeprefix("\ufeff")  # as `files.decode_line`
     number, lines = block.number, []
     for line in text.replace("\r", "").split("\n"):
         if line := line.strip():
@@ -143,16 +143,4 @@ def _has_text(line: bytes, path: str, number: int) -> bool:
             "Break it into sentences, or into paragraphs and pass "
             "--split_sentences."
         )
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        where, is_first = f"{path}, line {number}", number == 1
-        text = files.decode_line(line, lambda: where, is_first)
-    return bool((_without_mark(text) if number == 1 else text).strip())
-
-
-def _without_mark(text: str) -> str:
-    """Removes a byte-order mark from the first text of a file."""
-    # Differs from the original: a byte-order mark is dropped, because it would
-    # change the first word.
-    return text.removeprefix("\ufeff")
+    return bool(files.decode_line(line, path, number).strip())

@@ -106,11 +106,10 @@ def _check_documents(
             f"--input_file: no text in {names}; expected one sentence on each "
             "line and a blank line between documents."
         )
+    num_bytes = sum(scan.num_bytes for scan in scans)
     logging.info(
-        "%s documents, %s bytes in %d files",
-        f"{num_documents:,}",
-        f"{sum(scan.num_bytes for scan in scans):,}",
-        len(scans),
+        f"{num_documents:,} documents, {num_bytes:,} bytes in {len(scans)} "
+        "files"
     )
     if num_documents == 1 and recipe.options.next_sentence_prediction:
         raise ValueError(

@@ -106,19 +106,14 @@ def _log_other_files(plan: Plan) -> None:
     name = manifests.data_set_name(plan.output_files)
     if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
         logging.info(
-            "%d files of unfinished runs with other flags are beside the "
-            "output, such as %s; remove them if no such run is active.",
-            len(rests),
-            rests[0],
+            f"{len(rests)} files of unfinished runs with other flags are "
+            f"beside the output, such as {rests[0]}; remove them if no such "
+            "run is active."
         )
     found = files.find(f"{glob.escape(name)}-?????-of-?????")
     if others := sorted(set(found) - set(plan.output_files)):
         logging.warning(
-            "%d other shards are beside these, such as %s: a glob like %s-* "
-            "reads both; use %s@%d, or remove the others.",
-            len(others),
-            others[0],
-            name,
-            name,
-            len(plan.output_files),
+            f"{len(others)} other shards are beside these, such as "
+            f"{others[0]}: a glob like {name}-* reads both; use "
+            f"{name}@{len(plan.output_files)}, or remove the others."
         )

@@ -363,9 +363,3 @@ def test_a_batch_that_workers_cannot_share_is_refused(files, batch_size):
             f"batch_size is {batch_size}, but 4 workers share it; give a "
             "multiple of 4."
         )
-
-
-@pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
-def test_a_worker_that_is_none_is_refused(index, count):
-    with pytest.raises(ValueError, match=f"worker {index} of {count}; count"):
-        Shard(index, count)

@@ -106,13 +106,11 @@ def test_carriage_returns_are_dropped_as_the_original_does(tmp_path):
 
 
 def test_one_line_is_decoded():
-    def where():
-        return "corpus.txt, line 17"
-
-    assert files.decode_line("schön\r\n".encode(), where) == "schön"
-    assert files.decode_line(b"no end", where) == "no end"
+    place = "corpus.txt", 17
+    assert files.decode_line("schön\r\n".encode(), *place) == "schön"
+    assert files.decode_line(b"no end", *place) == "no end"
     with pytest.raises(ValueError) as error:
-        files.decode_line(b"sch\xf6n\n", where)
+        files.decode_line(b"sch\xf6n\n", *place)
     assert str(error.value) == (
         "corpus.txt, line 17: byte 4 of the line is 0xf6, which is not UTF-8; "
         "convert the file, for example with `iconv -f latin1 -t utf-8`."
