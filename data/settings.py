@@ -181,9 +181,10 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-# Settings that are None, or False, unless a value is given; and shares.
+# Settings that are None, or False, unless a value is given; and bounds.
 optional = functools.partial(setting, None)
 switch = functools.partial(setting, False)
+positive = functools.partial(setting, least=1)
 share = functools.partial(setting, least=0, most=1)
 
 

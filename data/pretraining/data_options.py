@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from data.settings import Settings, refuse, setting, share, switch
+from data.settings import Settings, positive, refuse, setting, share, switch
 
 # Tokens that a vocabulary must have.
 SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -19,17 +19,15 @@ class PretrainingDataOptions(Settings, kw_only=False):
         "Longest example, in tokens.",
         least=5,  # [CLS] a [SEP] b [SEP] with one token in a and in b
     )
-    max_predictions_per_seq: int = setting(
+    max_predictions_per_seq: int = positive(
         20,
         "Most masked tokens of an example; about max_seq_length * "
         "masked_lm_prob.",
-        least=1,
     )
-    dupe_factor: int = setting(
+    dupe_factor: int = positive(
         10,
         "Passes over the text, each with other masks; 1 if not given with "
         "--masking=dynamic.",
-        least=1,
     )
     random_seed: int = setting(12345, "Seed of every random decision.")
     short_seq_prob: float = share(
@@ -64,11 +62,10 @@ class PretrainingDataOptions(Settings, kw_only=False):
         "where they are swapped (or, where only one sentence is left, where b "
         "is random)."
     )
-    max_ngram_size: int = setting(
+    max_ngram_size: int = positive(
         1,
         "[new] Mask spans of up to this many consecutive words (wordpieces, "
         "without --do_whole_word_mask), a span of n with chance ~ 1/n.",
-        least=1,
     )
     masking: str = setting(
         "static",

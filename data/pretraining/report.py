@@ -40,22 +40,25 @@ def log_counts(
     unknown = counts["unknown"] / counts["wordpieces"]
     if unknown > _MAX_UNKNOWN_SHARE:
         logging.warning(
-            f"{100 * unknown:.1f} % of the tokens are [UNK]: is --vocab_file "
-            "for this language, and does --do_lower_case fit it?"
+            "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
+            "language, and does --do_lower_case fit it?",
+            100 * unknown,
         )
     share = tokens / (counts["wordpieces"] * options.dupe_factor)
     if share < _MIN_TEXT_SHARE:
         logging.warning(
-            f"the examples hold at most {100 * share:.0f} % of the text: lines "
-            "are longer than an example and are cut. Give one sentence on each "
-            "line, or pass --split_sentences with --num_processes."
+            "the examples hold at most %.0f %% of the text: lines are longer "
+            "than an example and are cut. Give one sentence on each line, or "
+            "pass --split_sentences with --num_processes.",
+            100 * share,
         )
     padding = 1 - tokens / (examples * options.max_seq_length)
     logging.info(
-        f"Wrote {examples:,} examples, {tokens:,} tokens "
+        "Wrote %s",
+        f"{examples:,} examples, {tokens:,} tokens "
         f"({counts.get('masked', 0) / tokens:.1%} masked), padding "
         f"{padding:.1%}, unknown tokens {unknown:.2%}; {seconds:.1f} s, "
-        f"{examples / seconds:,.0f} examples/s"
+        f"{examples / seconds:,.0f} examples/s",
     )
 
 

@@ -15,11 +15,10 @@ def read_facts(patterns: str) -> tuple[int | None, int | None]:
     """
     counts, sizes = {}, {}
     for path in files.expand_patterns(patterns):
-        manifest = manifests.of_shard(path)
-        shards = manifest["shards"] if manifest else ()
-        name, num_bytes = os.path.basename(path), files.size(path)
+        manifest, name = manifests.of_shard(path), os.path.basename(path)
+        shards = manifest.get("shards", ())
         found = [x["counts"].get("bytes") for x in shards if x["file"] == name]
-        if found != [num_bytes]:
+        if found != [files.size(path)]:
             return None, None
         # Files of one command have equal manifests, and one text.
         text = repr((manifest["made_from"], manifest["counts"]))

@@ -183,9 +183,8 @@ def _own_files(files, shard):
     """Returns the files that only this worker reads."""
     own = files.some(files.paths[shard.index :: shard.count])
     logging.info(
-        "Worker %d of %d reads %d of %d files: %d of %d records.",
-        *(shard.index, shard.count, len(own.paths), len(files.paths)),
-        *(own.count, files.count),
+        f"Worker {shard.index} of {shard.count} reads {len(own.paths)} of "
+        f"{len(files.paths)} files: {own.count} of {files.count} records."
     )
     share = own.count * shard.count / files.count
     if not 0.5 <= share <= 2:

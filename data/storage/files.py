@@ -122,8 +122,9 @@ def place_of(path: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Removes a file."""
-    _storage(path).remove(path)
+    """Removes a file if there is one."""
+    if exists(path):
+        _storage(path).remove(path)
 
 
 def rename(source: str, path: str) -> None:
@@ -344,8 +345,7 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
     finally:
         for source in staged:
             with contextlib.suppress(OSError, *op_errors()):
-                if exists(source):
-                    remove(source)
+                remove(source)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,7 @@
 
 The lock is the kernel's (`lockf`): it ends with the process that holds it,
 and child processes do not inherit it. The package `filelock` is not used,
-because its `flock` would not exclude runs of earlier versions, which hold a
-`lockf` lock, and it leaves its file behind.
+because it leaves its file behind.
 """
 
 import contextlib

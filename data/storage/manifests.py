@@ -26,9 +26,8 @@ def path_of(paths: Sequence[str]) -> str:
 
 def remove(paths: Sequence[str]) -> None:
     """Removes what describes files that are about to be replaced."""
-    for path in {path_of([path]) for path in paths}:
-        if files.exists(path):
-            files.remove(path)
+    for path in paths:
+        files.remove(path_of([path]))
 
 
 def read(path: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -46,8 +45,8 @@ def read(path: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return manifest if is_same else {}
 
 
-def of_shard(path: str) -> dict[str, Any] | None:
-    """Reads the manifest of a shard's data set; None = no manifest lists it.
+def of_shard(path: str) -> dict[str, Any]:
+    """Reads the manifest of a shard's data set; {} = no manifest lists it.
 
     It has `made_from`, `counts` and `shards`.
     """
@@ -55,7 +54,7 @@ def of_shard(path: str) -> dict[str, Any] | None:
     with contextlib.suppress(KeyError, TypeError):
         if os.path.basename(path) in {x["file"] for x in manifest["shards"]}:
             return manifest
-    return None
+    return {}
 
 
 def require_same(

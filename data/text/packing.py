@@ -77,7 +77,6 @@ def truncate_first(
 def add_special_tokens(
     tokens_a: Sequence[_Token],
     tokens_b: Sequence[_Token],
-    *,
     cls_id: _Token,
     sep_id: _Token,
     is_pair: bool | None = None,

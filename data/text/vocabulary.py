@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from data.settings import Settings, setting
+from data.settings import Settings, positive, setting
 from data.storage import files
 from data.storage.json_files import find_json, read_json
 
@@ -46,8 +46,8 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
 class LearningOptions(Settings):
     """How a vocabulary is learned."""
 
-    vocab_size: int = setting(
-        30522, "Number of tokens; fewer if the text is small.", least=1
+    vocab_size: int = positive(
+        30522, "Number of tokens; fewer if the text is small."
     )
     reserved_tokens: list[str] = setting(
         SPECIAL_TOKENS, "Tokens at the head of the vocabulary, [PAD] first."
@@ -57,14 +57,13 @@ class LearningOptions(Settings):
         "[unusedN] tokens after [PAD]; 99 as in the released vocabularies.",
         least=0,
     )
-    min_frequency: int = setting(
-        2, "How often a piece must occur in the text.", least=1
+    min_frequency: int = positive(
+        2, "How often a piece must occur in the text."
     )
-    max_characters: int = setting(
+    max_characters: int = positive(
         1000,
         "Number of different characters to keep, the most frequent ones; raise "
         "it for Chinese or Japanese.",
-        least=1,
     )
 
     def _check(self) -> None:

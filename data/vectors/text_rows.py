@@ -110,14 +110,13 @@ def row_of(
     pieces, segment_ids = packing.add_special_tokens(
         pieces_a, pieces_b, cls_id=_CLS, sep_id=_SEP
     )
-    tokens = [piece.token for piece in pieces]
-    begins = [piece.begins for piece in pieces]
+    tokens, words, begins = map(list, zip(*pieces, strict=True))
     return TextRow(
         index=index,
         tokens=tokens,
         input_ids=tokenizer.convert_tokens_to_ids(tokens),
         segment_ids=segment_ids,
-        words=[piece.word for piece in pieces if piece.begins],
+        words=list(itertools.compress(words, begins)),
         word_ids=[n - 1 for n in itertools.accumulate(begins)],
         num_lost=num_lost,
     )
@@ -127,12 +126,9 @@ def single_row(
     text: str, tokenizer: FullTokenizer, max_seq_length: int, index: int = 0
 ) -> TextRow:
     """Does what `row_of` does, but faster: without tokens and words."""
-    ids = tokenizer.encode(text)
+    ids, vocab = tokenizer.encode(text), tokenizer.vocab
     kept, segment_ids = packing.add_special_tokens(
-        ids[: max_seq_length - 2],
-        [],
-        cls_id=tokenizer.vocab["[CLS]"],
-        sep_id=tokenizer.vocab["[SEP]"],
+        ids[: max_seq_length - 2], [], vocab["[CLS]"], vocab["[SEP]"]
     )
     num_lost = len(ids) + 2 - len(kept)
     return TextRow(index, [], kept, segment_ids, [], [], num_lost)
@@ -180,21 +176,13 @@ def pad_rows(
     return batch | {"word_ids": word_ids}
 
 
-class _Piece(NamedTuple):
-    """A wordpiece, its word, and whether it is the first of that word."""
-
-    token: str
-    word: str
-    begins: bool
+_CLS, _SEP = (("[CLS]", "[CLS]", True), ("[SEP]", "[SEP]", True))
 
 
-_CLS, _SEP = (_Piece(token, token, True) for token in ("[CLS]", "[SEP]"))
-
-
-def _pieces(text: str, tokenizer: FullTokenizer) -> list[_Piece]:
-    """Tokenizes a text and keeps the word of each wordpiece."""
+def _pieces(text: str, tokenizer: FullTokenizer) -> list[tuple[str, str, bool]]:
+    """Returns wordpieces, their words, and whether each begins its word."""
     return [
-        _Piece(token, word, i == 0)
+        (token, word, i == 0)
         for word, tokens in tokenizer.words(text)
         for i, token in enumerate(tokens)
     ]

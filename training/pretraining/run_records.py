@@ -255,7 +255,7 @@ def _begins_and_ends(
 
 def of_manifest(opened: RecordFiles) -> dict[str, Any]:
     """Returns what the first file was made from; {} = nothing says it."""
-    return (manifests.of_shard(opened.paths[0]) or {}).get("made_from", {})
+    return manifests.of_shard(opened.paths[0]).get("made_from", {})
 
 
 def require_same_objective(options: PretrainingOptions) -> None:

@@ -82,10 +82,7 @@ def create_instances_from_document(
             tokens_a, tokens_b, options.max_num_tokens, rng
         )
         tokens, segment_ids = packing.add_special_tokens(
-            tokens_a,
-            tokens_b,
-            cls_id=wordpieces.cls_id,
-            sep_id=wordpieces.sep_id,
+            tokens_a, tokens_b, wordpieces.cls_id, wordpieces.sep_id
         )
         masked = create_masked_lm_predictions(tokens, wordpieces, options, rng)
         tokens, positions, labels = masked

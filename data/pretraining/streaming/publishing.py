@@ -31,7 +31,7 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
     reports = {}
     published = [None] * len(plan.tasks)
     manifest = manifests.of_shard(plan.output_files[0])
-    if manifest and manifest.get("made_from") == plan.facts:
+    if manifest.get("made_from") == plan.facts:
         published = manifest["shards"]
     for task, output, other in zip(
         plan.tasks, plan.output_files, published, strict=True
@@ -41,7 +41,7 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
         # or was stopped while it renamed the shards.
         if _is_whole(task.path, report) or _is_whole(output, report or other):
             reports[task.index] = report or other
-        elif files.exists(report_path(task.path)):
+        else:
             files.remove(report_path(task.path))
     return reports
 
@@ -91,8 +91,7 @@ def _is_whole(path: str, report: Mapping[str, Any] | None) -> bool:
 def _clean_up(plan: Plan) -> None:
     """Removes the reports and the temporary files of killed runs."""
     for task in plan.tasks:
-        if files.exists(report_path(task.path)):
-            files.remove(report_path(task.path))
+        files.remove(report_path(task.path))
         if "://" not in task.path:
             for rest in glob.glob(f"{glob.escape(task.path)}.*"):
                 if os.path.isdir(rest) and not os.path.islink(rest):

@@ -66,24 +66,21 @@ def add_special_tokens(
 
 
 def padded(
-    rows: tf.RaggedTensor, first_lengths: tf.Tensor | None = None
+    rows: tf.RaggedTensor, first_lengths: tf.Tensor
 ) -> dict[str, tf.Tensor]:
     """Adds zeros behind rows, int32 [B, (wordpieces)], to the same length.
 
-    `first_lengths` int64 [B] are wordpieces of segment 0; None = all. Returns
-    what `pack` does.
+    `first_lengths` int64 [B] are wordpieces of segment 0. Returns what `pack`
+    does.
     """
     input_ids = rows.to_tensor()
     places = tf.range(tf.shape(input_ids, tf.int64)[1])
     is_token = places < rows.row_lengths()[:, tf.newaxis]
-    segment_ids = tf.zeros_like(input_ids)
-    if first_lengths is not None:
-        is_second = is_token & (places >= first_lengths[:, tf.newaxis])
-        segment_ids = tf.cast(is_second, tf.int32)
+    is_second = is_token & (places >= first_lengths[:, tf.newaxis])
     return {
         "input_ids": input_ids,
         "input_mask": tf.cast(is_token, tf.int32),
-        "segment_ids": segment_ids,
+        "segment_ids": tf.cast(is_second, tf.int32),
     }
 
 
