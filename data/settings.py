@@ -11,7 +11,6 @@ made: `--batch_size=0; it must be at least 1.`
 import dataclasses
 import difflib
 import functools
-import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -302,11 +301,10 @@ def fields_of(options_class: type) -> Iterator[Field]:
     """Yields the fields of an options class, groups unopened."""
     hints = typing.get_type_hints(options_class)
     for field in dataclasses.fields(options_class):
-        hint, is_optional = hints[field.name], False
-        if typing.get_origin(hint) in (typing.Union, types.UnionType):
-            args = typing.get_args(hint)
-            is_optional = type(None) in args
-            hint = next(arg for arg in args if arg is not type(None))
+        hint = hints[field.name]
+        is_optional = type(None) in typing.get_args(hint)
+        if is_optional:
+            hint, _ = typing.get_args(hint)
         item = None
         if typing.get_origin(hint) in (list, tuple):
             item, hint = typing.get_args(hint)[0], typing.get_origin(hint)

@@ -134,7 +134,7 @@ def files_of(path: str) -> list[str]:
 
 
 def _read_facts(manifest: str) -> dict[str, Any]:
-    names = ("made_from", "texts", "count", "is_unit")
+    names = ("made_from", "texts", "count", "is_unit", "sample_sha256")
     facts, of_texts = read_json(manifest, names, _AGAIN), f"{manifest}: texts"
     require_names(
         facts["texts"], of_texts, ("file", "column", "sha256"), _AGAIN
@@ -178,7 +178,7 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
     vectors = open_array(path, f"{path} is damaged; {_AGAIN}")
     texts, file = facts["texts"], _place_of_texts(path, facts)
     sample = _sample_of(vectors)
-    said = facts["count"], facts.get("sample_sha256", sample), texts["sha256"]
+    said = facts["count"], facts["sample_sha256"], texts["sha256"]
     if said != (len(vectors), sample, files.sha256(file)):
         raise ValueError(
             f"{path} has vectors of {facts['count']} texts of {file}, but one "

@@ -222,8 +222,10 @@ class _Shard:
             block = self._task.spare_blocks[i]
             if others := [d for d in read_block(block) if d[0] not in numbers]:
                 number, lines = others[self._rng.integers(len(others))]
-                start = self._rng.integers(len(lines))
-                passage = _passage(lines[start:], passage_size)
+                lines = lines[self._rng.integers(len(lines)) :]
+                # As many as have `passage_size` characters together.
+                ends = list(itertools.accumulate(map(len, lines)))
+                passage = lines[: bisect.bisect_left(ends, passage_size) + 1]
                 group.add(number, self._encode(passage))
 
     def _encode(self, lines: Iterable[str]) -> Iterator[list[int]]:
@@ -231,9 +233,3 @@ class _Shard:
         if self._task.recipe.split_sentences:
             lines = itertools.chain.from_iterable(map(split_sentences, lines))
         return map(self._tools.encode, lines)
-
-
-def _passage(lines: list[str], size: int) -> list[str]:
-    """Returns the first lines, until they have `size` characters."""
-    ends = list(itertools.accumulate(map(len, lines)))
-    return lines[: bisect.bisect_left(ends, size) + 1]
