@@ -189,9 +189,7 @@ def normalize(sentence: str) -> str:
     return " ".join(re.findall(r"\w+", sentence.casefold()))
 
 
-def write(
-    train_output: str, eval_output: str, *, text: str | None = None
-) -> None:
+def write(train_output: str, eval_output: str, text: str | None) -> None:
     """Collects and divides the documents, writes them and logs the counts.
 
     `text` is the path of a text to use; None = Python's documentation.

@@ -57,7 +57,7 @@ def describe(losses: Losses) -> str:
 
 
 def find_segments(
-    path: str, *, skip_bad_records: bool
+    path: str, skip_bad_records: bool
 ) -> tuple[list[Segment], Losses]:
     """Verifies every byte of a record file and returns its undamaged parts.
 

@@ -16,7 +16,7 @@ from absl import logging
 
 from data.records import input_pipeline, length_batches, reading
 from data.records.input_pipeline import RecordFiles
-from data.records.shard import WHOLE, Shard
+from data.records.shard import Shard
 from data.text.packing import INPUTS
 
 _BLOCK = 4096  # records read at once
@@ -96,9 +96,7 @@ class DistinctBatches:
             "full and has no text twice."
         )
 
-    def dataset(
-        self, first_example: int, shard: Shard = WHOLE
-    ) -> tf.data.Dataset:
+    def dataset(self, first_example: int, shard: Shard) -> tf.data.Dataset:
         """Returns a shard's rows of the batches after some examples."""
         rows = shard.rows_of(self._batch_size)
         size = shard.part_of(self._batch_size)

@@ -80,9 +80,7 @@ def open_records(
     specs = tuple(spec._replace(limit=limits.get(spec.name)) for spec in specs)
     segments, losses = [], collections.Counter()
     for path in paths:
-        found, lost = damage.find_segments(
-            path, skip_bad_records=skip_bad_records
-        )
+        found, lost = damage.find_segments(path, skip_bad_records)
         losses += lost
         if not found:
             continue

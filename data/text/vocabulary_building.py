@@ -108,16 +108,15 @@ def _search(
     threshold = min(max(20, low), high)
     while low <= high:
         vocab = learn(threshold)
-        logging.info(
-            f"pieces that occur {threshold} times: {len(vocab)} tokens"
-        )
-        if vocab_size <= len(vocab) <= 1.05 * vocab_size:
+        size = len(vocab)
+        logging.info(f"pieces that occur {threshold} times: {size} tokens")
+        if vocab_size <= size <= 1.05 * vocab_size:
             return vocab
-        if len(vocab) > vocab_size:
+        if size > vocab_size:
             larger, low = vocab, threshold + 1
         else:
             smaller, high = vocab, threshold - 1
-        threshold = round(threshold * (len(vocab) / vocab_size) ** 1.5)
+        threshold = round(threshold * (size / vocab_size) ** 1.5)
         threshold = max(low, min(threshold, high))
     return larger or smaller
 

@@ -64,7 +64,7 @@ def create_instances_from_document(
 
     Source: create_instances_from_document in create_pretraining_data.py.
     """
-    document = group.documents[index]
+    document, most = group.documents[index], options.max_num_tokens
     target_length = options.draw_target_length(rng)
     start = document.start
     while start < document.stop:
@@ -78,9 +78,7 @@ def create_instances_from_document(
             )
             tokens_a = group.slice(start, end)
             tokens_b, is_random_next, start = [], False, end
-        packing.truncate_seq_pair(
-            tokens_a, tokens_b, options.max_num_tokens, rng
-        )
+        packing.truncate_seq_pair(tokens_a, tokens_b, most, rng)
         tokens, segment_ids = packing.add_special_tokens(
             tokens_a, tokens_b, wordpieces.cls_id, wordpieces.sep_id
         )

@@ -52,13 +52,11 @@ class FileScan(NamedTuple):
     blocks: tuple[Block, ...]
 
 
-def scan_file(
-    path: str, block_bytes: int, max_block_bytes: int = MAX_BLOCK_BYTES
-) -> FileScan:
+def scan_file(path: str, block_bytes: int) -> FileScan:
     """Divides a file into blocks and checks that all of it can be read.
 
     A block of `block_bytes` ends at the end of the document, one of
-    `max_block_bytes` at the end of the line. Raises ValueError if a line is not
+    `MAX_BLOCK_BYTES` at the end of the line. Raises ValueError if a line is not
     UTF-8 or too long, and names the line.
     """
     # Differs from the original: a document ends with its file, because files
@@ -77,7 +75,7 @@ def scan_file(
     for place, line in enumerate(_lines(path), start=1):
         is_text = _has_text(line, path, place)
         if is_text:
-            limit = max_block_bytes if in_document else block_bytes
+            limit = MAX_BLOCK_BYTES if in_document else block_bytes
             if num_documents > number and position - start >= limit:
                 end_block()
                 block_checksum, start = 0, position

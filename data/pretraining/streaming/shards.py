@@ -133,9 +133,8 @@ class _Shard:
         self._options = task.recipe.options
         self._tools = tools_of(task.recipe)
         self._masker = Masker(self._tools.wordpieces, self._options)
-        self._rng = np.random.default_rng(
-            [self._options.numpy_seed, task.index]
-        )
+        seed = self._options.numpy_seed, task.index
+        self._rng = np.random.default_rng(seed)
         self.counts: collections.Counter[str] = collections.Counter()
 
     def shuffle(self) -> DiskShuffle:

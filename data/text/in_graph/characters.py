@@ -41,10 +41,8 @@ class CharacterTable:
     """
 
     def __init__(self, do_lower_case: bool):
-        tables = _tables(do_lower_case)
-        self._block_starts, self._blocks, self._several = map(
-            tf.constant, tables
-        )
+        tables = map(tf.constant, _tables(do_lower_case))
+        self._block_starts, self._blocks, self._several = tables
         self._do_lower_case = do_lower_case
 
     def cut(self, characters: tf.Tensor) -> tuple[tf.Tensor, ...]:

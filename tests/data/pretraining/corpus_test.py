@@ -190,6 +190,6 @@ def test_written_documents_are_parted_by_blank_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(corpus, "python_documents", lambda: train + held_out)
     monkeypatch.setattr(corpus, "split_train_eval", lambda _: (train, held_out))
     paths = tmp_path / "train.txt", tmp_path / "eval.txt"
-    corpus.write(*map(str, paths))
+    corpus.write(*map(str, paths), text=None)
     assert paths[0].read_text() == "A b.\nC d.\n\nE f.\nG h.\n"
     assert paths[1].read_text() == "I j.\nK l.\n"

@@ -70,8 +70,9 @@ def test_blocks_have_the_documents_of_the_file(
         tempfile.TemporaryDirectory() as f,
     ):
         patch.setattr(corpus, "_CHUNK_BYTES", chunk_bytes)
+        patch.setattr(corpus, "MAX_BLOCK_BYTES", max_block_bytes)
         path = write(pathlib.Path(f, "text"), text)
-        scan = corpus.scan_file(path, block_bytes, max_block_bytes)
+        scan = corpus.scan_file(path, block_bytes)
         documents = read(scan.blocks)
     data = text.encode()
     expected = documents_of(text)
@@ -104,9 +105,12 @@ def test_a_block_ends_with_its_document(tmp_path):
     assert cut == [(0, 5, 0, 1), (5, 11, 1, 1), (11, 13, 2, 1)]
 
 
-def test_a_document_too_long_for_a_block_goes_on_in_others(tmp_path):
+def test_a_document_too_long_for_a_block_goes_on_in_others(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(corpus, "MAX_BLOCK_BYTES", 4)
     path = write(tmp_path / "a", "0\n\n" + "1\n" * 5 + "\n2\n")
-    scan = corpus.scan_file(path, 1, 4)
+    scan = corpus.scan_file(path, 1)
     cut = [
         (block.end - block.start, block.number, block.num_documents)
         for block in scan.blocks
