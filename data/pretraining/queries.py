@@ -70,7 +70,8 @@ def make_query(text: str, tokenizer: FullTokenizer) -> Query:
     ids, segment_ids = packing.add_special_tokens(
         _encode(first, tokenizer),
         _encode(second or "", tokenizer),
-        *(vocab["[CLS]"], vocab["[SEP]"]),
+        vocab["[CLS]"],
+        vocab["[SEP]"],
         is_pair=second is not None,
     )
     masked = [i for i, one in enumerate(ids) if one == vocab["[MASK]"]]

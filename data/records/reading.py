@@ -187,6 +187,5 @@ def read_from(
         buffer_size=tf.constant(_READ_BYTES, tf.int64),
         byte_offsets=[tf.cast(start, tf.int64)],
     )
-    return tf.data.experimental.from_variant(
-        variant, tf.TensorSpec([], tf.string)
-    )
+    spec = tf.TensorSpec([], tf.string)
+    return tf.data.experimental.from_variant(variant, spec)

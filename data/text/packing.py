@@ -5,7 +5,6 @@ as long for thousands of rows: pretraining/streaming/pairs.py, squad/windows.py.
 """
 
 import random
-import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -13,7 +12,6 @@ import numpy as np
 
 # The model's inputs: wordpieces, 1 = token and 0 = padding, and segments.
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
 _Token = TypeVar("_Token")
 
 
@@ -22,8 +20,8 @@ def split_pair(line: str) -> tuple[str, str | None]:
 
     Source: read_examples in extract_features.py.
     """
-    pair = _PAIR.match(line)
-    return (pair[1], pair[2]) if pair else (line, None)
+    first, bars, second = line.rpartition(" ||| ")
+    return (first, second) if bars else (line, None)
 
 
 def truncate_seq_pair(

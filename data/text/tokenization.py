@@ -317,9 +317,8 @@ def validate_case_matches_checkpoint(
 
     Source: function of the same name of the original's tokenization.py.
     """
-    match = re.match(
-        "^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or ""
-    )
+    released = "^.*?([A-Za-z0-9_-]+)/bert_model.ckpt"
+    match = re.match(released, init_checkpoint or "")
     model = match and match[1]
     expected = _LOWER_CASED.get(model, do_lower_case)
     if bool(do_lower_case) != expected:

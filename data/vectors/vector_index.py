@@ -44,24 +44,11 @@ class Index:
     def search(
         self, questions: np.ndarray, k: int
     ) -> Iterator[list[dict[str, Any]]]:
-        """Yields what is nearest to each question, the best first.
+        """Yields the k texts of the highest cosine for each question.
 
-        Each is a dict: `score` (the cosine), `row` (from 0) and `text`.
-        """
-        for scores, places in self.nearest(questions, k):
-            found = zip(scores.tolist(), places.tolist(), strict=True)
-            yield [
-                {"score": score, "row": row, "text": self.texts[row]}
-                for score, row in found
-            ]
-
-    def nearest(
-        self, questions: np.ndarray, k: int
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields the k vectors of the highest cosine for each question.
-
-        Questions are float32 [Q, W]; empty texts are not found. Yields scores
-        and places: the highest score first, of equal ones the first place.
+        Questions are float32 [Q, W]; empty texts are not found. Each text is a
+        dict: `score` (the cosine), `row` (from 0) and `text`; the highest score
+        is first, of equal ones the first row.
         """
         questions, at_once = unit(questions), max(1, _SCORES // _ROWS)
         for start in range(0, len(questions), at_once):
@@ -77,7 +64,12 @@ class Index:
                     _better(*found, row, first, k)
                     for found, row in zip(best, scores, strict=True)
                 ]
-            yield from best
+            for scores, places in best:
+                found = zip(scores.tolist(), places.tolist(), strict=True)
+                yield [
+                    {"score": score, "row": row, "text": self.texts[row]}
+                    for score, row in found
+                ]
 
 
 def _better(

@@ -19,7 +19,9 @@ MODEL = {"weights_sha256": "a", "pooling": "mean", "max_seq_length": 8}
 
 def nearest(questions, vectors, k, *, is_unit=True, left_out=()):
     texts = ["" if i in left_out else "a" for i in range(len(vectors))]
-    return Index(vectors, texts, is_unit).nearest(questions, k)
+    for found in Index(vectors, texts, is_unit).search(questions, k):
+        scores, places = ([x[name] for x in found] for name in ("score", "row"))
+        yield np.array(scores), np.array(places, int)
 
 
 def whole_product(questions, vectors, k):
