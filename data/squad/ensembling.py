@@ -22,7 +22,6 @@ from data.squad.predictions import (
     THRESHOLD_FILE,
     Answer,
     Prediction,
-    remove_unwritten,
     write_files,
 )
 from data.squad.scoring import Scorer, find_best_thresholds
@@ -95,24 +94,23 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     predictions = _averaged(options)
     scored = _scored(options, predictions) if options.predict_file else []
     threshold, found = options.null_score_diff_threshold, {}
-    if threshold is None:
+    if options.find_null_threshold:
+        found = find_best_thresholds(scored)
+        threshold = found["best_f1_thresh"]
+    elif threshold is None:
         threshold = 0.0
-        own = _paths(options.runs if has_null else (), THRESHOLD_FILE)
-        own = list(filter(files.exists, own))
-        if own and not options.find_null_threshold:
+        own = filter(files.exists, _paths(options.runs, THRESHOLD_FILE))
+        if has_null and (path := next(own, None)):
             logging.warning(
                 "%s: the run has a threshold of its own, but the ensemble's is "
                 "0. Give --null_score_diff_threshold, or find it by "
                 "--find_null_threshold and --predict_file.",
-                own[0],
+                path,
             )
-    if options.find_null_threshold:
-        found = find_best_thresholds(scored)
-        threshold = found["best_f1_thresh"]
     for prediction in predictions.values():
         prediction.text = prediction.text_at(threshold)
-    write_files(folder, predictions.values(), has_null)
-    remove_unwritten(folder, metrics=bool(scored), odds=has_null, page=False)
+    others = ["metrics.json"] if scored else []
+    write_files(folder, predictions.values(), has_null, others)
     logging.info("Wrote predictions.json and more to %s", folder)
     if not scored:
         return {}
