@@ -8,11 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data.squad.candidates import (
-    LARGE_SCORE,
-    Candidate,
-    find_candidates,
-)
+from data.squad.candidates import LARGE_SCORE, Candidate, find_candidates
 from data.squad.examples import SquadExample
 from data.squad.final_text import final_text
 from data.squad.predictions import Answer, Prediction
@@ -80,9 +76,7 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
 
 
 def _choose(
-    candidates: Iterable[Candidate],
-    nothing: Answer,
-    options: AnswerOptions,
+    candidates: Iterable[Candidate], nothing: Answer, options: AnswerOptions
 ) -> list[Answer]:
     """Returns the n best different texts, without probabilities."""
     n_best, seen = [], set()

@@ -4,19 +4,9 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from data.storage import files
-
-
-class Article(NamedTuple):
-    """One article, as parsed from JSON; `content` is not yet checked.
-
-    `where` is its place for error messages, such as `dev.json, article 3`.
-    """
-
-    where: str
-    content: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +36,13 @@ class SquadData:
 class SquadArticles:
     """The articles of a `SquadData`, whose `name` is used in messages.
 
-    `sha256` is the checksum of the file, or of a data set's articles.
+    `articles` are their places for messages, such as `dev.json, article 3`, and
+    what JSON says, not yet checked. `sha256` is the checksum of the file, or of
+    a data set's articles.
     """
 
     name: str
-    articles: list[Article]
+    articles: list[tuple[str, Any]]
     sha256: str
 
 
@@ -74,7 +66,7 @@ def _read_file(path: str) -> SquadArticles:
     return SquadArticles(
         path,
         [
-            Article(f"{path}, article {number}", article)
+            (f"{path}, article {number}", article)
             for number, article in enumerate(articles, start=1)
         ],
         hashlib.sha256(data).hexdigest(),
@@ -96,7 +88,7 @@ def _read_tfds(data: SquadData) -> SquadArticles:
         paragraph = {"context": context, "qas": questions}
         content = {"title": title, "paragraphs": [paragraph]}
         where = f"{data.name}, from question {number}"
-        articles.append(Article(where, content))
+        articles.append((where, content))
         checksum.update(json.dumps(content).encode())
         number += len(questions)
     return SquadArticles(data.name, articles, checksum.hexdigest())

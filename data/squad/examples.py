@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from data.records.reuse import RowsReport
-from data.squad.articles import Article, SquadArticles
+from data.squad.articles import SquadArticles
 
 # As in the original, no other white space separates words: a no-break space is
 # part of a word.
@@ -133,7 +133,10 @@ def read_examples(
     report = SquadReport() if report is None else report
     seen: set[str] = set()
     for article in data.articles:
-        for example in _article_examples(article, options, report):
+        for place in _questions(*article, report):
+            example = _example(*place, options, report)
+            if example is None:
+                continue
             if example.qas_id in seen:
                 raise ValueError(
                     f"{data.name}: two questions have the id "
@@ -143,14 +146,14 @@ def read_examples(
             yield example
 
 
-def _article_examples(
-    article: Article, options: ExampleOptions, report: SquadReport
-) -> Iterator[SquadExample]:
-    """Yields the questions of one article; see `read_examples`."""
-    paragraphs = _get(article.content, "paragraphs", list, article.where)
-    title = str(article.content.get("title", ""))
+def _questions(
+    article: str, content: Any, report: SquadReport
+) -> Iterator[tuple[str, Paragraph, Any]]:
+    """Yields place, paragraph and JSON of the questions of one article."""
+    paragraphs = _get(content, "paragraphs", list, article)
+    title = str(content.get("title", ""))
     for number, content in enumerate(paragraphs, start=1):
-        where = f"{article.where}, paragraph {number}"
+        where = f"{article}, paragraph {number}"
         context = _get(content, "context", str, where)
         words = list(_WORD.finditer(context))
         paragraph = Paragraph(
@@ -162,18 +165,15 @@ def _article_examples(
         report.num_empty_paragraphs += not words
         questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):
-            at = f"{where}, question {place}"
-            example = _example(question, paragraph, options, report, at)
-            if example:
-                yield example
+            yield f"{where}, question {place}", paragraph, question
 
 
 def _example(
-    content: Any,
+    where: str,
     paragraph: Paragraph,
+    content: Any,
     options: ExampleOptions,
     report: SquadReport,
-    where: str,
 ) -> SquadExample | None:
     """Reads a question; None if its answer is not found."""
     qas_id = _get(content, "id", str, where)

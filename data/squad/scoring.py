@@ -114,10 +114,6 @@ def find_best_thresholds(predictions: Sequence[Prediction]) -> dict[str, float]:
 
     Source: find_best_thresh of evaluate-v2.0.py.
     """
-    if not predictions:
-        raise ValueError(
-            "--find_null_threshold: there is no question with known answers."
-        )
     scores, of_null = [], []
     for prediction in predictions:
         right = prediction.example.answers

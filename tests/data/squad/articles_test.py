@@ -13,7 +13,7 @@ from tests.support.tfds_support import prepare
 
 
 def contents(path):
-    return [one.content for one in SquadData(str(path)).read().articles]
+    return [content for _, content in SquadData(str(path)).read().articles]
 
 
 def test_articles_are_those_of_json_load(goldens):
