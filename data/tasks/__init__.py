@@ -124,12 +124,7 @@ def require_task(name: str) -> None:
         )
 
 
-def task_options(name: str) -> tuple[str, ...]:
-    """The names of a task's options."""
-    return tuple(task_defaults(name))
-
-
-def task_defaults(name: str) -> dict[str, Any]:
+def task_options(name: str) -> dict[str, Any]:
     """The options of a task, each with its default."""
     parameters = inspect.signature(task_class(name.lower())).parameters
     return {n: p.default for n, p in parameters.items() if n != "data_dir"}

@@ -62,18 +62,16 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
             "--class_weights is for tasks of the kinds classification and "
             f"tagging, not {task.kind}; leave it out."
         )
+    weights = given
     if given == BALANCED:
         weights = _balanced(task)
     elif isinstance(given, Mapping):
+        if unknown := given.keys() - task.labels:
+            raise ValueError(
+                f"--class_weights has a weight of {min(unknown)!r}, which is "
+                f"not a label; expected {describe_labels(task.labels)}."
+            )
         weights = [given.get(label, 1.0) for label in task.labels]
-    else:
-        weights = given
-    unknown = given.keys() - task.labels if isinstance(given, Mapping) else ()
-    if unknown:
-        raise ValueError(
-            f"--class_weights has a weight of {min(unknown)!r}, which is not a "
-            f"label; expected {describe_labels(task.labels)}."
-        )
     if len(weights) != len(task.labels):
         raise ValueError(
             f"--class_weights={given!r:.60}; expected {len(task.labels)} "

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -26,13 +26,6 @@ KINDS = ("classification", "regression", "multilabel", "choice", "tagging")
 
 # Name -> class; filled by `register`.
 _CLASSES: dict[str, type] = {}
-
-
-class Submission(NamedTuple):
-    """A file for a benchmark's server, under the name that it expects."""
-
-    file_name: str
-    text: str
 
 
 class Task:
@@ -197,21 +190,18 @@ class Task:
 
     def submission(
         self, set_name: str, predictions: Sequence[str | float]
-    ) -> Submission | None:
-        """Makes a test set's file for a benchmark's server, if it has one.
+    ) -> str:
+        """Returns a test set's file for a benchmark's server.
 
-        Each prediction is the text of a label, or a number; None = no server.
+        Each prediction is the text of a label, or a number.
         """
-        file_name = self.submission_files.get(self.set_name(set_name))
-        if file_name is None:
-            return None
         lines = ["index\tprediction"]
         numbers = self.submission_numbers(set_name)
         for number, prediction in zip(numbers, predictions, strict=False):
             if not isinstance(prediction, str):
                 prediction = f"{prediction:.3f}"
             lines.append(f"{number}\t{prediction}")
-        return Submission(file_name, "\n".join([*lines, ""]))
+        return "\n".join([*lines, ""])
 
 
 class DataProcessor:

@@ -69,7 +69,7 @@ def make_tfds_task(
     read = functools.partial(_read, data_set or source.data_set, tfds_data_dir)
     task.table = functools.partial(_table, task, source, read)
     task.submission_numbers = lambda set_name: (
-        row.number for row in task.table(task.set_name(set_name))
+        row.number for row in task.table(set_name)
     )
     return task
 
