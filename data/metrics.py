@@ -27,10 +27,9 @@ def compute(
     """Returns the scores of predictions by their names in `METRICS`.
 
     Right answers (`gold`) and predictions are ids [N], numbers [N], 0 and 1 [N,
-    L], or for tags the labels of each sentence. Raises ValueError if the kind
-    has no such metric, they differ in length, or they are empty.
+    L], or for tags the labels of each sentence. Raises ValueError if they
+    differ in length or are empty. See also `check`.
     """
-    check(names, kind)
     if len(gold) != len(predicted) or not len(gold):
         raise ValueError(
             f"{len(predicted)} predictions for {len(gold)} examples, expected "
@@ -40,19 +39,14 @@ def compute(
     return {name: float(known[name](gold, predicted)) for name in names}
 
 
-def check(
-    names: Sequence[str], kind: str, labels: Sequence[str] | None = None
-) -> None:
-    """Refuses metrics that do not fit a task; the error lists those that do.
-
-    `labels` of None stand for any.
-    """
-    known = list(METRICS.get(kind, ()))
+def check(names: Sequence[str], kind: str, labels: Sequence[str]) -> None:
+    """Refuses metrics that do not fit a task; the error lists those that do."""
+    known = list(METRICS[kind])
     of_labels = ""
-    if labels is not None and kind == "classification" and len(labels) != 2:
+    if kind == "classification" and len(labels) != 2:
         known.remove("f1")
         of_labels = f" with {len(labels)} labels"
-    if labels is not None and kind == "tagging" and not _are_entities(labels):
+    if kind == "tagging" and not _are_entities(labels):
         known.remove("entity_f1")
         of_labels = " with labels other than O, B-x, I-x, E-x and S-x"
     for name in names:

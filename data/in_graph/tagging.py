@@ -12,19 +12,6 @@ import tensorflow as tf
 from data.text.in_graph import packing
 
 
-class TaggedRows(NamedTuple):
-    """Rows of all sentences of a batch, in their order.
-
-    `batch` has `input_ids`, `input_mask`, `segment_ids`, int32 [N, S] each.
-    `label_mask` bool [N, S] marks the first wordpiece of a word that is to be
-    labelled in this row. Each word has one, in the order of the words:
-    `tf.boolean_mask(scores, label_mask)` is [W, ...].
-    """
-
-    batch: dict[str, tf.Tensor]
-    label_mask: tf.Tensor
-
-
 class Words(NamedTuple):
     """Words int32 [B, (words), (wordpieces)], and where they are in the text.
 
@@ -74,7 +61,7 @@ def tagged_rows(
     unknown_id: int,
     stride: int = 0,
     **special: int,
-) -> TaggedRows:
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Lays out sentences as `features.Converter` does.
 
     A long sentence takes several rows. The rest of a row shows the words before
@@ -82,6 +69,11 @@ def tagged_rows(
     are int32 [B, (words), (wordpieces)]. [UNK] stands for a word of control
     characters, which has no wordpieces, but a label. For `stride` see
     `tagging.cut_sentence`; `special` are `cls_id` and `sep_id`.
+
+    Returns the model's input, int32 [N, S] each, and a mask, bool [N, S], of
+    the first wordpiece of each word that is to be labelled in this row. Each
+    word has one, in the order of the words: `tf.boolean_mask(scores, mask)` is
+    [W, ...].
     """
     room = max_seq_length - 2
     words = _fitting(pieces.values, room, unknown_id)
@@ -108,7 +100,7 @@ def tagged_rows(
         **special,
     )
     label_mask = chosen.with_values(is_labelled).to_tensor()
-    return TaggedRows(batch, tf.pad(label_mask, [[0, 0], [1, 1]]))
+    return batch, tf.pad(label_mask, [[0, 0], [1, 1]])
 
 
 def _fitting(words, room, unknown_id):

@@ -176,16 +176,14 @@ class TaskServing(Serving):
 
     def _answer_words(self, pieces: tf.RaggedTensor) -> Tensors:
         """Answers sentences, [B, (words), (wordpieces)]."""
-        rows = tagging.tagged_rows(
+        rows, label_mask = tagging.tagged_rows(
             pieces,
             max_seq_length=self.description.max_seq_length,
             unknown_id=self._vocab["[UNK]"],
             stride=self.description.stride,
             **self._special,
         )
-        predictions = tf.boolean_mask(
-            self._model.predict(rows.batch), rows.label_mask
-        )
+        predictions = tf.boolean_mask(self._model.predict(rows), label_mask)
         sentences = pieces.with_values(predictions)
         return self._named(sentences.to_tensor()) | {
             "num_words": tf.cast(sentences.row_lengths(), tf.int32)
