@@ -17,10 +17,7 @@ from data.squad.windows import Question
 
 
 def predict(
-    questions: Sequence[Question],
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    options: AnswerOptions,
+    questions: Sequence[Question], logits: np.ndarray, options: AnswerOptions
 ) -> Iterator[Prediction]:
     """Yields the prediction of each question.
 
@@ -35,8 +32,7 @@ def predict(
 
     Args:
       questions: each with its windows, in the order of the scores.
-      start_logits: float32 [N, S], the scores of all windows.
-      end_logits: likewise.
+      logits: float32 [N, S, 2], the scores of all windows, as start and as end.
       options: how answers are chosen.
 
     Raises:
@@ -45,16 +41,13 @@ def predict(
 
     Source: write_predictions in run_squad.py.
     """
-    num_windows = sum(len(windows) for _, windows in questions)
-    for logits in (start_logits, end_logits):
-        _check_scores(logits, num_windows)
+    _check_scores(logits, sum(len(windows) for _, windows in questions))
     row = 0
     for example, windows in questions:
-        rows = slice(row, row + len(windows))
-        row = rows.stop
-        scores = start_logits[rows], end_logits[rows]
-        candidates = find_candidates(windows, *scores, options)
-        of_cls = zip(*(logits[:, 0].tolist() for logits in scores), strict=True)
+        scores = logits[row : row + len(windows)]
+        row += len(windows)
+        candidates = find_candidates(windows, scores, options)
+        of_cls = scores[:, 0].tolist()
         nothing = Answer("", 0.0, *min(of_cls, key=sum, default=(0.0, 0.0)))
         n_best = _choose(candidates, nothing, options)
         yield _prediction(example, n_best, nothing, options)
@@ -67,7 +60,7 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
             f"of {num_windows}; score the questions that are to be answered, "
             "with the same lengths and vocabulary."
         )
-    finite = np.isfinite(logits).all(axis=1)
+    finite = np.isfinite(logits).all(axis=(1, 2))
     if not finite.all():
         raise ValueError(
             f"window {np.argmin(finite)} has a score that is not finite; "

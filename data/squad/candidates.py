@@ -27,23 +27,19 @@ class Candidate(NamedTuple):
 
 
 def find_candidates(
-    windows: Sequence[Window],
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    options: AnswerOptions,
+    windows: Sequence[Window], logits: np.ndarray, options: AnswerOptions
 ) -> list[Candidate]:
     """Returns the pairs of a question, best first.
 
-    The order is that of `answers.predict`. The logits are float32 [N, S].
+    The order is that of `answers.predict`. The logits are float32 [N, S, 2].
     """
     # Stable, like Python's `sorted` in the original: first ties first.
-    start, end = (
-        np.argsort(-logits, axis=1, kind="stable")[:, : options.n_best_size]
-        for logits in (start_logits, end_logits)
-    )
+    places = np.argsort(-logits, axis=1, kind="stable")
+    places = places[:, : options.n_best_size]
+    start, end = np.moveaxis(places, 2, 0)
     # The original sums the scores as Python floats: in float64.
-    start_logit = np.take_along_axis(start_logits, start, 1).astype(float)
-    end_logit = np.take_along_axis(end_logits, end, 1).astype(float)
+    best = np.take_along_axis(logits, places, 1).astype(float)
+    start_logit, end_logit = np.moveaxis(best, 2, 0)
     first, last, length = _limits(windows)
     starts_well = (start >= first) & (start < last)
     ends_well = end < length

@@ -22,7 +22,6 @@ _NO_VALUE = "_"  # of CoNLL-U
 _TAG = re.compile(r"([BIESUL])-(.+)")
 # Other white space, such as a no-break space, can be part of a word.
 _SEPARATORS = " \t"
-_SPACES = re.compile(" +")
 # Names of the release and of common copies.
 _NAMES = {
     "train": ("train.txt", "eng.train", "train.conll", "train.tsv"),
@@ -146,10 +145,9 @@ class Conll(Task):
 
     def _row(self, path: str, line: int, text: str, width: int | None) -> Row:
         """Parses a line; raises ValueError if its width is different."""
-        if "\t" in text:
-            cells = text.split("\t")
-        else:
-            cells = _SPACES.split(text.strip(" "))
+        cells = text.split("\t")
+        if len(cells) == 1:
+            cells = list(filter(None, text.split(" ")))
         names = self.columns if len(cells) == len(self.columns) else ()
         row = Row(path, line, line - 1, names, cells)
         if len(cells) != (width or len(cells)):

@@ -150,9 +150,7 @@ class _Reader(LiteAnswers):
             tokens = window.tokens
             segments = np.arange(len(tokens)) >= window.doc_offset
             scores[: len(tokens)] = self._model.scores(tokens, segments)
-        (found,) = answers.predict(
-            asked, logits[:, :, 0], logits[:, :, 1], options
-        )
+        (found,) = answers.predict(asked, logits, options)
         best, null = found.answer, {}
         if options.version_2_with_negative:
             null = {"null_score_diff": found.score_diff}

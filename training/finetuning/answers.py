@@ -104,13 +104,8 @@ class QuestionScorer:
     ) -> Iterator[Prediction]:
         """Yields predictions in the order of the file, for a threshold of 0."""
         scores, questions = self._scores(outputs), self.questions
-        at_zero = {"null_score_diff_threshold": 0.0}
-        predictions = predict(
-            questions.converted,
-            scores[..., 0],
-            scores[..., 1],
-            options=self._options.answers.replace(**at_zero),
-        )
+        at_zero = self._options.answers.replace(null_score_diff_threshold=0.0)
+        predictions = predict(questions.converted, scores, at_zero)
         with Progress(
             "answering", total=len(questions.examples), unit="questions"
         ) as progress:

@@ -129,7 +129,7 @@ def predicted(goldens, examples, scores, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     return predict(
         list(convert_examples(examples, tokenizer, LENGTHS, False)),
-        *scores,
+        np.stack(scores, axis=2),
         options=options,
     )
 
