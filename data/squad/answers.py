@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data.squad.candidates import LARGE_SCORE, Candidate, find_candidates
 from data.squad.examples import SquadExample
 from data.squad.final_text import final_text
 from data.squad.predictions import Answer, Prediction
-from data.squad.window_options import AnswerOptions
-from data.squad.windows import Question
+from data.squad.window_options import LARGE_SCORE, AnswerOptions
+from data.squad.windows import Question, Window
 
 
 def predict(
@@ -46,11 +45,57 @@ def predict(
     for example, windows in questions:
         scores = logits[row : row + len(windows)]
         row += len(windows)
-        candidates = find_candidates(windows, scores, options)
+        candidates = _find_candidates(windows, scores, options)
         of_cls = scores[:, 0].tolist()
         nothing = Answer("", 0.0, *min(of_cls, key=sum, default=(0.0, 0.0)))
         n_best = _choose(candidates, nothing, options)
         yield _prediction(example, n_best, nothing, options)
+
+
+def _find_candidates(
+    windows: Sequence[Window], logits: np.ndarray, options: AnswerOptions
+) -> list[tuple]:
+    """Returns the pairs of a question in the order of `predict`, best first.
+
+    Each is a window, the places of start and end in it, and their scores.
+    """
+    # Stable, like Python's `sorted` in the original: first ties first.
+    places = np.argsort(-logits, axis=1, kind="stable")
+    places = places[:, : options.n_best_size]
+    start, end = np.moveaxis(places, 2, 0)
+    # The original sums the scores as Python floats: in float64.
+    best = np.take_along_axis(logits, places, 1).astype(float)
+    start_logit, end_logit = np.moveaxis(best, 2, 0)
+    first, last, length = _limits(windows)
+    starts_well = (start >= first) & (start < last)
+    ends_well = end < length
+    # [N, K, K] with ends last, the original's order of pairs.
+    size = end[:, None, :] - start[:, :, None] + 1
+    possible = (size >= 1) & (size <= options.max_answer_length)
+    possible &= starts_well[:, :, None] & ends_well[:, None, :]
+    window, i, j = np.nonzero(possible)
+    start_logit, end_logit = start_logit[window, i], end_logit[window, j]
+    places = start[window, i], end[window, j]
+    columns = (*places, start_logit, end_logit)
+    order = np.argsort(-(start_logit + end_logit), kind="stable")
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    return [
+        (windows[number], *row)
+        for number, row in zip(window[order], rows, strict=True)
+    ]
+
+
+def _limits(windows: Sequence[Window]) -> np.ndarray:
+    """Returns first and last start and last end (exclusive): int [3, N, 1].
+
+    Starts are the tokens with the most context in the window.
+    """
+    limits = []
+    for window in windows:
+        shift = window.doc_offset - window.doc_start
+        end = window.doc_offset + window.doc_length
+        limits.append((window.best_start + shift, window.best_end + shift, end))
+    return np.array(limits, int).reshape(-1, 3).T[..., None]
 
 
 def _check_scores(logits: np.ndarray, num_windows: int) -> None:
@@ -69,27 +114,25 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
 
 
 def _choose(
-    candidates: Iterable[Candidate], nothing: Answer, options: AnswerOptions
+    candidates: Iterable[tuple], nothing: Answer, options: AnswerOptions
 ) -> list[Answer]:
     """Returns the n best different texts, without probabilities."""
     n_best, seen = [], set()
     # "" is ranked by its score, after answers with an equal score.
     null_waits = options.version_2_with_negative
     null_score = nothing.start_logit + nothing.end_logit
-    for candidate in candidates:
-        if null_waits and candidate.score < null_score:
+    for window, first, last, *scores in candidates:
+        if null_waits and sum(scores) < null_score:
             n_best.append(nothing)
             null_waits = False
         if len(n_best) >= options.n_best_size:
             break
-        window = candidate.window
         shift = window.doc_start - window.doc_offset
         text, start, end = final_text(
-            window.paragraph, candidate.start + shift, candidate.end + shift
+            window.paragraph, first + shift, last + shift
         )
         if text not in seen:
             seen.add(text)
-            scores = candidate.start_logit, candidate.end_logit
             n_best.append(Answer(text, 0.0, *scores, start, end))
     if null_waits:
         # As in the original, this may be answer n + 1.

@@ -6,7 +6,7 @@ Axes: B batch, S wordpieces, N windows, M spans.
 import tensorflow as tf
 
 from data.in_graph import answers, windows
-from data.squad.candidates import LARGE_SCORE
+from data.squad.window_options import LARGE_SCORE
 from data.text.in_graph import packing
 from training.export.functions import Tensors, in_parts, of_texts, padded
 from training.export.serving import Serving, Signatures
