@@ -153,11 +153,7 @@ METRICS: Mapping[str, Mapping[str, Callable[[Any, Any], float]]] = {
         "matthews": matthews,
     },
     "regression": {"pearson": pearson, "spearman": spearman},
-    "multilabel": {
-        "micro_f1": f1,
-        "macro_f1": macro_f1,
-        "accuracy": accuracy,
-    },
+    "multilabel": {"micro_f1": f1, "macro_f1": macro_f1, "accuracy": accuracy},
     "choice": {"accuracy": accuracy},
     "tagging": {"entity_f1": entity_f1, "token_accuracy": token_accuracy},
 }

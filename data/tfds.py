@@ -96,14 +96,10 @@ def _decoded(
 
 def _in_order(builder: Any, split: str, decoders: Any = None) -> Any:
     """Returns a split as a `tf.data.Dataset` in the order of its files."""
+    # One file at a time, without a cache in memory.
+    config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
     return builder.as_dataset(
-        split=split,
-        shuffle_files=False,
-        # One file at a time, without a cache in memory.
-        read_config=tfds.ReadConfig(
-            interleave_cycle_length=1, try_autocache=False
-        ),
-        decoders=decoders,
+        split=split, read_config=config, decoders=decoders
     )
 
 

@@ -66,7 +66,9 @@ class Converter:
         self.report = RecordsReport()
         self._options = options
         self._encode = tokenizer.encode
-        self._vocab = tokenizer.vocab
+        vocab = tokenizer.vocab
+        self._marks = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
+        self._unknown = [vocab["[UNK]"]]
         self._label_ids = {label: i for i, label in enumerate(options.labels)}
         self._truncate = {
             "longest": packing.truncate_longest_first,
@@ -156,12 +158,7 @@ class Converter:
 
     def _inputs(self, ids_a: list[int], ids_b: list[int]) -> Row:
         """Adds [CLS], [SEP] and padding to texts that fit."""
-        ids, segments = packing.add_special_tokens(
-            ids_a,
-            ids_b,
-            cls_id=self._vocab["[CLS]"],
-            sep_id=self._vocab["[SEP]"],
-        )
+        ids, segments = packing.add_special_tokens(ids_a, ids_b, **self._marks)
         length = self._options.max_seq_length
         return {
             "input_ids": packing.pad(ids, length),
@@ -246,8 +243,7 @@ class Converter:
         if not sentence.words:
             raise ValueError(f"example {sentence.guid} has no words.")
         # A word of control characters has a label but no wordpieces.
-        nothing = [self._vocab["[UNK]"]]
-        words = [self._encode(word) or nothing for word in sentence.words]
+        words = [self._encode(word) or self._unknown for word in sentence.words]
         self.report.num_shortened += any(len(word) > room for word in words)
         return [word[:room] for word in words]
 

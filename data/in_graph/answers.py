@@ -47,11 +47,9 @@ def best_spans(
     size = tf.shape(logits)[1]
     is_text = tf.sequence_mask(windows.rows.row_lengths(), size)
     logits = tf.where(is_text[:, :, tf.newaxis], logits, _NEVER)
+    pairs = zip(_pairs(logits, windows, options), (_NEVER, 0, 0), strict=True)
     score, first, last = (
-        _by_question(values, windows.question, filler)
-        for values, filler in zip(
-            _pairs(logits, windows, options), (_NEVER, 0, 0), strict=True
-        )
+        _by_question(x, windows.question, filler) for x, filler in pairs
     )
     score, places = tf.math.top_k(
         score, tf.minimum(_MOST_SPANS, tf.shape(score)[1])

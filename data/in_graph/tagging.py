@@ -93,12 +93,8 @@ def tagged_rows(
         & (word >= tf.gather(starts, row))
         & (word < tf.gather(ends, row))
     )
-    batch = packing.pack(
-        tf.gather(words.values, chosen),
-        None,
-        max_seq_length=max_seq_length,
-        **special,
-    )
+    ids = tf.gather(words.values, chosen)
+    batch = packing.pack(ids, None, max_seq_length=max_seq_length, **special)
     label_mask = chosen.with_values(is_labelled).to_tensor()
     return batch, tf.pad(label_mask, [[0, 0], [1, 1]])
 

@@ -63,14 +63,8 @@ def _read_file(path: str) -> SquadArticles:
             f"{path} holds {content!r:.60}, expected SQuAD's form: "
             '{"data": [articles]}.'
         )
-    return SquadArticles(
-        path,
-        [
-            (f"{path}, article {number}", article)
-            for number, article in enumerate(articles, start=1)
-        ],
-        hashlib.sha256(data).hexdigest(),
-    )
+    found = [(f"{path}, article {i}", x) for i, x in enumerate(articles, 1)]
+    return SquadArticles(path, found, hashlib.sha256(data).hexdigest())
 
 
 def _read_tfds(data: SquadData) -> SquadArticles:

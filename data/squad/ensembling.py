@@ -58,14 +58,9 @@ class EnsembleOptions(Settings):
     def _check(self) -> None:
         has_null = self.version_2_with_negative
         threshold = self.null_score_diff_threshold
-        check_null_threshold(
-            self.find_null_threshold,
-            threshold,
-            needs={
-                "version_2_with_negative": has_null,
-                "predict_file": self.predict_file,
-            },
-        )
+        needs = {"version_2_with_negative": has_null}
+        needs["predict_file"] = self.predict_file
+        check_null_threshold(self.find_null_threshold, threshold, needs)
         if threshold is not None and not has_null:
             raise ValueError(
                 f"--null_score_diff_threshold={threshold} needs "

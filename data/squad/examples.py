@@ -156,12 +156,9 @@ def _questions(
         where = f"{article}, paragraph {number}"
         context = _get(content, "context", str, where)
         words = list(_WORD.finditer(context))
-        paragraph = Paragraph(
-            title,
-            context,
-            [word.group() for word in words],
-            [word.start() for word in words],
-        )
+        doc_tokens = [word.group() for word in words]
+        offsets = [word.start() for word in words]
+        paragraph = Paragraph(title, context, doc_tokens, offsets)
         report.num_empty_paragraphs += not words
         questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):

@@ -183,15 +183,8 @@ class Questions:
         examples = tracked(
             self.examples, f"reading {self.data.name}", "questions"
         )
-        return list(
-            convert_examples(
-                examples,
-                self.tokenizer,
-                self.options,
-                self.reading.is_training,
-                self.report,
-            )
-        )
+        how = self.tokenizer, self.options, self.reading.is_training
+        return list(convert_examples(examples, *how, self.report))
 
 
 def _place_answer(

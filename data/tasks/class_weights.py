@@ -28,8 +28,7 @@ def parse_weights(given: Any) -> ClassWeights:
         given = given.split(",") if given else ()
     try:
         if isinstance(given, Mapping):
-            values = map(float, given.values())
-            weights = dict(zip(map(label_of, given), values, strict=True))
+            weights = {label_of(label): float(x) for label, x in given.items()}
             numbers = weights.values()
         elif not isinstance(given, list | tuple):
             raise TypeError

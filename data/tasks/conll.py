@@ -70,11 +70,8 @@ class Conll(Task):
     def labels(self) -> tuple[str, ...]:
         """The given labels, or the training file's labels, sorted."""
         given = self._given_labels or self.model_labels
-        return given or rows.sorted_labels(
-            label
-            for example in self._read_any("train")
-            for label in example.labels
-        )
+        found = (x for one in self._read_any("train") for x in one.labels)
+        return given or rows.sorted_labels(found)
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def _table(
     set_name: str,
 ) -> Iterator[Row]:
     """Yields the rows of a data set as those of the task's own files."""
-    names = [column.name for column in task.columns(set_name)]
+    names = (*(column.name for column in task.columns(set_name)), "index")
     rows = read(set_name)
     if file_name := task.submission_files.get(set_name):
         rows = _in_order_of_idx(rows, file_name)
@@ -106,11 +106,8 @@ def _table(
         if label in source.names:
             label = task.labels[source.names.index(label)]
         texts = [_text(row, name, task) for name in source.texts]
-        yield row._replace(
-            number=number,
-            names=(*names, "index"),
-            cells=(label, *texts, number),
-        )
+        cells = (label, *texts, number)
+        yield row._replace(number=number, names=names, cells=cells)
 
 
 def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:

@@ -161,11 +161,8 @@ class UserTable(Task):
         """Yields rows; with `dev_share`, train and dev share a file."""
         if self._dev_share is None or set_name == "test":
             return self.table(set_name)
-        return (
-            row
-            for place, row in enumerate(self.table("train"))
-            if (place in self.dev_places) == (set_name == "dev")
-        )
+        is_dev, numbered = set_name == "dev", enumerate(self.table("train"))
+        return (x for i, x in numbered if (i in self.dev_places) == is_dev)
 
     @functools.cached_property
     def dev_places(self) -> frozenset[int]:
@@ -281,9 +278,7 @@ def _warn_of_header(
             "%s, line %d: the label %s is in no other row. Is this line a "
             "header? Columns are given by number, so it is an example. Name "
             "them as in the header, by --text_columns and --label_column.",
-            row.path,
-            row.line,
-            ", ".join(map(repr, labels)),
+            *(row.path, row.line, ", ".join(map(repr, labels))),
         )
 
 
