@@ -254,10 +254,8 @@ def details(
     """
     from sklearn.metrics import confusion_matrix
 
-    found: dict[str, Any] = {
-        "roc_auc": roc_auc(gold, probabilities, labels),
-        "by_label": by_label(gold, predicted, labels),
-    }
+    found = {"roc_auc": roc_auc(gold, probabilities, labels)}
+    found["by_label"] = by_label(gold, predicted, labels)
     if np.ndim(gold) == 1:
         found["labels"] = list(labels)
         counts = confusion_matrix(gold, predicted, labels=range(len(labels)))

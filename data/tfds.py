@@ -44,9 +44,8 @@ def open_text(
     decoders = tfds.decode.PartialDecoding({key: features[key]})
     dataset = _in_order(builder, split, decoders).map(lambda x: x[key])
     batches = dataset.batch(_BATCH).as_numpy_iterator()
-    texts = _decoded(
-        itertools.chain.from_iterable(batches), bytes.decode, builder, split
-    )
+    encoded = itertools.chain.from_iterable(batches)
+    texts = _decoded(encoded, bytes.decode, builder, split)
     count = builder.info.splits[split].num_examples
     return OpenedText(builder.info.full_name, key, count, texts)
 
@@ -97,10 +96,8 @@ def _decoded(
 def _in_order(builder: Any, split: str, decoders: Any = None) -> Any:
     """Returns a split as a `tf.data.Dataset` in the order of its files."""
     # One file at a time, without a cache in memory.
-    config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
-    return builder.as_dataset(
-        split=split, read_config=config, decoders=decoders
-    )
+    how = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
+    return builder.as_dataset(split=split, read_config=how, decoders=decoders)
 
 
 def _plain(feature: Any, value: Any) -> Any:

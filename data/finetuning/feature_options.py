@@ -96,10 +96,8 @@ def feature_specs(
     """
     num_places = max_seq_length * (num_labels if kind == "choice" else 1)
     if kind == "tagging":
-        labels = [
-            FeatureSpec(name, max_seq_length, flag="max_seq_length")
-            for name in ("label_ids", "label_mask")
-        ]
+        ids = FeatureSpec("label_ids", max_seq_length, flag="max_seq_length")
+        labels = [ids, ids._replace(name="label_mask")]
     else:
         size = num_labels if kind == "multilabel" else 1
         dtype = "float32" if kind == "regression" else "int64"

@@ -111,9 +111,8 @@ class Converter:
         """Returns the rows of an example of any kind except tagging."""
         if isinstance(example, PaddingInputExample):
             self.report.num_examples += 1
-            return [
-                {spec.name: [0] * spec.length for spec in self._options.specs}
-            ]
+            specs = self._options.specs
+            return [{spec.name: [0] * spec.length for spec in specs}]
         self._count(example)
         if self._options.stride:
             return self._windows(number, example)
@@ -214,7 +213,7 @@ class Converter:
     def _document(self, sentences: list[TaggingExample]) -> Iterator[Row]:
         """Yields the rows of sentences that are each other's context."""
         length = self._options.max_seq_length
-        room = length - 2
+        room, stride = length - 2, self._options.stride
         words = []
         for sentence in sentences:
             words += self._words(sentence, room)
@@ -222,9 +221,7 @@ class Converter:
         for sentence in sentences:
             labels = self._word_labels(sentence)
             end = start + len(labels)
-            cuts = tagging.cut_sentence(
-                words[start:end], room, self._options.stride
-            )
+            cuts = tagging.cut_sentence(words[start:end], room, stride)
             self.report.num_split += len(cuts) > 1
             for first, last in cuts:
                 ids, label_ids, label_mask = tagging.tagged_part(

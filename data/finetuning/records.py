@@ -53,12 +53,9 @@ def _logged(
     """Logs the first examples, where a wrong column or casing is visible."""
     for number, example in enumerate(examples):
         if number < _NUM_LOGGED:
-            tokens = [
-                " ".join(tokenizer.tokenize(text)) for text in example.texts
-            ]
-            logging.info(
-                "*** Example ***\n%s\ntokens: %s", example, " | ".join(tokens)
-            )
+            pieces = map(tokenizer.tokenize, example.texts)
+            tokens = " | ".join(map(" ".join, pieces))
+            logging.info("*** Example ***\n%s\ntokens: %s", example, tokens)
         yield example
 
 

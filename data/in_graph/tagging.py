@@ -36,11 +36,8 @@ def words_of_pieces(
     whether the wordpiece begins with ##.
     """
     first = tf.where(~tf.gather(tf.constant(continues), ids.values))[:, 0]
-    # Texts without any word have no last one, either.
-    last = tf.concat([first[1:], ids.row_splits[-1:]], axis=0)[: tf.size(first)]
-    pieces = tf.RaggedTensor.from_row_splits(
-        ids.values, tf.concat([first, ids.row_splits[-1:]], axis=0)
-    )
+    bounds = tf.concat([first, ids.row_splits[-1:]], axis=0)
+    pieces = tf.RaggedTensor.from_row_splits(ids.values, bounds)
     # A text begins with the first of its words.
     splits = tf.searchsorted(first, ids.row_splits, out_type=tf.int64)
 
@@ -50,7 +47,7 @@ def words_of_pieces(
     return Words(
         of_texts(pieces),
         of_texts(tf.gather(starts.values, first)),
-        of_texts(tf.gather(ends.values, last - 1)),
+        of_texts(tf.gather(ends.values, bounds[1:] - 1)),
     )
 
 
@@ -104,9 +101,8 @@ def _fitting(words, room, unknown_id):
     sizes = words.row_lengths()
     shortened = packing.beginnings(words, tf.minimum(sizes, room))
     missing = tf.cast(tf.equal(sizes, 0), tf.int64)
-    unknown = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(missing)], unknown_id), missing
-    )
+    unknown = tf.fill([tf.reduce_sum(missing)], unknown_id)
+    unknown = tf.RaggedTensor.from_row_lengths(unknown, missing)
     return tf.concat([shortened, unknown], axis=1)
 
 

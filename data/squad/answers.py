@@ -75,14 +75,11 @@ def _find_candidates(
     possible &= starts_well[:, :, None] & ends_well[:, None, :]
     window, i, j = np.nonzero(possible)
     start_logit, end_logit = start_logit[window, i], end_logit[window, j]
-    places = start[window, i], end[window, j]
+    places = window, start[window, i], end[window, j]
     columns = (*places, start_logit, end_logit)
     order = np.argsort(-(start_logit + end_logit), kind="stable")
     rows = zip(*(column[order].tolist() for column in columns), strict=True)
-    return [
-        (windows[number], *row)
-        for number, row in zip(window[order], rows, strict=True)
-    ]
+    return [(windows[number], *row) for number, *row in rows]
 
 
 def _limits(windows: Sequence[Window]) -> np.ndarray:
@@ -128,9 +125,8 @@ def _choose(
         if len(n_best) >= options.n_best_size:
             break
         shift = window.doc_start - window.doc_offset
-        text, start, end = final_text(
-            window.paragraph, first + shift, last + shift
-        )
+        place = first + shift, last + shift
+        text, start, end = final_text(window.paragraph, *place)
         if text not in seen:
             seen.add(text)
             n_best.append(Answer(text, 0.0, *scores, start, end))
@@ -149,10 +145,8 @@ def _prediction(
 ) -> Prediction:
     """Adds the probabilities and chooses the answer."""
     scores = [answer.start_logit + answer.end_logit for answer in n_best]
-    answers = [
-        answer._replace(probability=probability)
-        for answer, probability in zip(n_best, softmax(scores), strict=True)
-    ]
+    pairs = zip(n_best, softmax(scores), strict=True)
+    answers = [answer._replace(probability=x) for answer, x in pairs]
     prediction = Prediction(example, answers[0].text, answers)
     if options.version_2_with_negative:
         # Differs from the original: "" is the answer if there is no other

@@ -94,8 +94,8 @@ def _question(row: dict[str, Any]) -> dict[str, Any]:
     question = {name: row[name] for name in names if name in row}
     if "answers" in row:
         texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
+        answers = zip(texts, starts, strict=True)
         question["answers"] = [
-            {"text": text, "answer_start": start}
-            for text, start in zip(texts, starts, strict=True)
+            {"text": text, "answer_start": start} for text, start in answers
         ]
     return question

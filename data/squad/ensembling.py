@@ -253,9 +253,7 @@ def _average(nbests: Sequence[Sequence[Mapping]]) -> list[Answer]:
         by_text[answer["text"]].append(answer)
     answers = []
     for text, found in by_text.items():
-        probability, *logits = (
-            sum(answer[name] for answer in found) for name in _NUMBERS
-        )
+        probability, *logits = (sum(x[n] for x in found) for n in _NUMBERS)
         logits = [logit / len(found) for logit in logits]
         # A run that does not list the text gives it no probability.
         answers.append(Answer(text, probability / len(nbests), *logits))

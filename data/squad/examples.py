@@ -175,16 +175,13 @@ def _example(
     """Reads a question; None if its answer is not found."""
     qas_id = _get(content, "id", str, where)
     where = f"{where} (id {qas_id!r})"
-    example = SquadExample(
-        qas_id, _get(content, "question", str, where), paragraph
-    )
+    text = _get(content, "question", str, where)
+    example = SquadExample(qas_id, text, paragraph)
     report.num_empty_questions += not example.question_text.strip()
     answers = []
     if "answers" in content:
         answers = _get(content, "answers", list, where)
-        example.answers = tuple(
-            _get(answer, "text", str, where) for answer in answers
-        )
+        example.answers = tuple(_get(x, "text", str, where) for x in answers)
     if not options.is_training:
         return example
     is_impossible = _is_impossible(content, where)

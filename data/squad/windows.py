@@ -101,9 +101,8 @@ class Window:
     @property
     def doc_ids(self) -> np.ndarray:
         """The ids of the text in the row."""
-        return self.paragraph.ids[
-            self.doc_start : self.doc_start + self.doc_length
-        ]
+        end = self.doc_start + self.doc_length
+        return self.paragraph.ids[self.doc_start : end]
 
     @property
     def tokens(self) -> np.ndarray:
@@ -180,9 +179,8 @@ class Questions:
     @functools.cached_property
     def converted(self) -> list[Question]:
         """Each question with its windows."""
-        examples = tracked(
-            self.examples, f"reading {self.data.name}", "questions"
-        )
+        told = f"reading {self.data.name}"
+        examples = tracked(self.examples, told, "questions")
         how = self.tokenizer, self.options, self.reading.is_training
         return list(convert_examples(examples, *how, self.report))
 

@@ -76,10 +76,8 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
             f"--class_weights={given!r:.60}; expected {len(task.labels)} "
             f"weights, one for each label: {', '.join(task.labels):.200}."
         )
-    text = ", ".join(
-        f"{label} {weight:.4g}"
-        for label, weight in zip(task.labels, weights, strict=True)
-    )
+    pairs = zip(task.labels, weights, strict=True)
+    text = ", ".join(f"{label} {weight:.4g}" for label, weight in pairs)
     logging.info("Weights of the labels in the loss: %s", text)
     return tuple(weights)
 

@@ -162,9 +162,8 @@ class Conllu(Conll):
     (1-2) and empty nodes (1.1) are ignored.
     """
 
-    columns = (
-        *("id", "form", "lemma", "upos", "xpos"),
-        *("feats", "head", "deprel", "deps", "misc"),
+    columns = tuple(
+        "id form lemma upos xpos feats head deprel deps misc".split()
     )
     names = {name: (f"{name}.conllu",) for name in _NAMES}
     word = 1

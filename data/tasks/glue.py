@@ -121,9 +121,8 @@ class StsB(GlueTask):
 
     def submission(self, set_name, predictions):
         """Limits the numbers to 0 to 5; see `Task.submission`."""
-        return super().submission(
-            set_name, [min(max(value, 0.0), 5.0) for value in predictions]
-        )
+        limited = [min(max(value, 0.0), 5.0) for value in predictions]
+        return super().submission(set_name, limited)
 
 
 @register("qqp")
