@@ -179,9 +179,8 @@ def as_text(found: Mapping[str, Any]) -> str:
     shown = labels[:_MAX_LABELS]
     if "confusion_matrix" in found:
         rows = [["gold \\ predicted", *shown]]
-        for label, counts in zip(
-            shown, found["confusion_matrix"], strict=False
-        ):
+        pairs = zip(shown, found["confusion_matrix"], strict=False)
+        for label, counts in pairs:
             rows.append([label, *counts[: len(shown)]])
         made.append(rows)
     rows = [["label", "precision", "recall", "f1", "gold", "predicted"]]

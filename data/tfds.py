@@ -67,10 +67,7 @@ def read_examples(
 
 
 def _decoded(
-    examples: Iterable[Any],
-    decode: Callable[[Any], Any],
-    builder: Any,
-    split: str,
+    examples: Iterable, decode: Callable[[Any], Any], builder: Any, split: str
 ) -> Iterator[Any]:
     """Yields decoded examples; the error names the one that is damaged."""
     number = 0

@@ -66,9 +66,8 @@ class Converter:
         self.report = RecordsReport()
         self._options = options
         self._encode = tokenizer.encode
-        vocab = tokenizer.vocab
+        self._vocab = vocab = tokenizer.vocab
         self._marks = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
-        self._unknown = [vocab["[UNK]"]]
         self._label_ids = {label: i for i, label in enumerate(options.labels)}
         self._truncate = {
             "longest": packing.truncate_longest_first,
@@ -240,7 +239,8 @@ class Converter:
         if not sentence.words:
             raise ValueError(f"example {sentence.guid} has no words.")
         # A word of control characters has a label but no wordpieces.
-        words = [self._encode(word) or self._unknown for word in sentence.words]
+        nothing = [self._vocab["[UNK]"]]
+        words = [self._encode(word) or nothing for word in sentence.words]
         self.report.num_shortened += any(len(word) > room for word in words)
         return [word[:room] for word in words]
 

@@ -36,10 +36,8 @@ def write_records(
     converter, specs = Converter(tokenizer, options), options.specs
     rows = converter.rows(_logged(examples, tokenizer))
     rows = tracked(rows, f"writing {path}", "records")
-    with (
-        files.whole_files([path]) as (temporary,),
-        tfrecord.RecordWriter(temporary) as writer,
-    ):
+    whole = files.whole_files([path])
+    with whole as (temporary,), tfrecord.RecordWriter(temporary) as writer:
         while block := list(itertools.islice(rows, _BLOCK)):
             columns = {x.name: [row[x.name] for row in block] for x in specs}
             for record in encode_examples(specs, columns):

@@ -30,10 +30,6 @@ class GraphWindows(NamedTuple):
     doc_start: tf.Tensor
     doc_length: tf.Tensor
 
-    def batch(self) -> dict[str, tf.Tensor]:
-        """The model's input, as long as the longest row."""
-        return packing.padded(self.rows, self.doc_offset)
-
     def has_best_context(self, places: tf.Tensor) -> tf.Tensor:
         """Returns bool [N, K]: no other window has more context of a wordpiece.
 

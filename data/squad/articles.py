@@ -22,11 +22,6 @@ class SquadData:
     tfds_data_dir: str | None = None
     split: str = "train"
 
-    @property
-    def name(self) -> str:
-        """The name of the source in messages."""
-        return self.path or f"--tfds={self.tfds}, {self.split}"
-
     def read(self) -> "SquadArticles":
         """Reads all articles into memory; ValueError if not in SQuAD's form."""
         return _read_file(self.path) if self.path else _read_tfds(self)
@@ -34,7 +29,7 @@ class SquadData:
 
 @dataclasses.dataclass(frozen=True)
 class SquadArticles:
-    """The articles of a `SquadData`, whose `name` is used in messages.
+    """The articles of a `SquadData`, and its `name` in messages.
 
     `articles` are their places for messages, such as `dev.json, article 3`, and
     what JSON says, not yet checked. `sha256` is the checksum of the file, or of
@@ -74,18 +69,18 @@ def _read_tfds(data: SquadData) -> SquadArticles:
 
     rows = tfds.read_examples(data.tfds, data.split, data.tfds_data_dir)
     articles, checksum = [], hashlib.sha256()
-    number = 1
+    name, number = f"--tfds={data.tfds}, {data.split}", 1
     for (title, context), group in itertools.groupby(
         rows, lambda row: (row.get("title"), row.get("context"))
     ):
         questions = [_question(row) for row in group]
         paragraph = {"context": context, "qas": questions}
         content = {"title": title, "paragraphs": [paragraph]}
-        where = f"{data.name}, from question {number}"
+        where = f"{name}, from question {number}"
         articles.append((where, content))
         checksum.update(json.dumps(content).encode())
         number += len(questions)
-    return SquadArticles(data.name, articles, checksum.hexdigest())
+    return SquadArticles(name, articles, checksum.hexdigest())
 
 
 def _question(row: dict[str, Any]) -> dict[str, Any]:

@@ -169,10 +169,8 @@ def _check_files(options: EnsembleOptions) -> None:
             f"{odds[0]}: the questions of this run may have no answer; pass "
             "--version_2_with_negative."
         )
-    inputs = {
-        "runs": _paths(options.runs, _NBEST) + odds,
-        "predict_file": list(filter(None, [options.predict_file])),
-    }
+    inputs = {"runs": _paths(options.runs, _NBEST) + odds}
+    inputs["predict_file"] = list(filter(None, [options.predict_file]))
     names = ("predictions.json", _NBEST, _ODDS, "metrics.json")
     outputs.check(inputs, {"output_dir": _paths([options.output_dir], *names)})
 

@@ -201,8 +201,7 @@ def _example(
     # Differs from the original: the first of several answers is used, because
     # an error would make every development set useless for training.
     report.num_several_answers += len(answers) > 1
-    first = _get(answers[0], "answer_start", int, where)
-    return _with_answer(example, answers[0]["text"], first, report, where)
+    return _with_answer(example, answers[0], report, where)
 
 
 def _is_impossible(content: dict, where: str) -> bool:
@@ -222,13 +221,10 @@ def _is_impossible(content: dict, where: str) -> bool:
 
 
 def _with_answer(
-    example: SquadExample,
-    text: str,
-    first: int,
-    report: SquadReport,
-    where: str,
+    example: SquadExample, answer: dict, report: SquadReport, where: str
 ) -> SquadExample | None:
     """Sets the answer's position; None if the text there is different."""
+    text, first = answer["text"], _get(answer, "answer_start", int, where)
     length = len(example.paragraph.context)
     if not 0 <= first <= first + len(text) <= length:
         raise ValueError(

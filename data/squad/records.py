@@ -110,10 +110,8 @@ def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     specs = feature_specs(length, is_training)
     for window in windows[:_NUM_LOGGED]:
         _log(window, is_training)
-    with (
-        files.whole_files([path]) as (temporary,),
-        tfrecord.RecordWriter(temporary) as writer,
-    ):
+    whole = files.whole_files([path])
+    with whole as (temporary,), tfrecord.RecordWriter(temporary) as writer:
         for start in range(0, len(windows), _BLOCK):
             features = columns(windows[start : start + _BLOCK], length)
             ids = start + np.arange(len(features["input_ids"]))

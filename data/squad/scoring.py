@@ -70,9 +70,7 @@ class Scorer:
     def __init__(self, version_2_with_negative: bool = False):
         self._version_2 = version_2_with_negative
         # Of questions with and without an answer, and of all.
-        self._scores: dict[str, list[QuestionScore]] = {"": []}
-        if version_2_with_negative:
-            self._scores |= {"HasAns_": [], "NoAns_": []}
+        self._scores = {"": [], "HasAns_": [], "NoAns_": []}
 
     def add(self, prediction: str, answers: Sequence[str]) -> QuestionScore:
         """Adds the score of an answer; returns the score."""

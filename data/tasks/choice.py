@@ -124,9 +124,8 @@ class Race(Task):
     def _questions(self, path: str, is_test: bool) -> Iterator[ChoiceExample]:
         """Yields the questions of an article; no answers of a test set."""
         fields = _load(path)
-        for number, (question, options, answer) in enumerate(
-            zip(*map(fields.get, _LISTS), strict=True)
-        ):
+        asked = zip(*map(fields.get, _LISTS), strict=True)
+        for number, (question, options, answer) in enumerate(asked):
             known = is_test or answer in self.labels
             fits = isinstance(options, list) and _are_texts(question, *options)
             if not known or not fits or len(options) != len(self.labels):

@@ -209,11 +209,9 @@ def converted(
     bad = []
     for row in table:
         try:
-            found = convert(row)
+            yield convert(row)
         except BadRow as error:
             bad.append(str(error))
-        else:
-            yield found
     if len(bad) == 1:
         raise ValueError(bad[0])
     if bad:

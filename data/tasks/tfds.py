@@ -42,10 +42,7 @@ _SOURCES = {
 
 
 def make_tfds_task(
-    name: str,
-    data_set: str,
-    tfds_data_dir: str | None,
-    options: Mapping[str, Any],
+    name: str, data_set: str, data_dir: str | None, options: Mapping[str, Any]
 ) -> Task:
     """Creates a task whose examples come from tensorflow-datasets.
 
@@ -63,10 +60,10 @@ def make_tfds_task(
         raise ValueError("--task_name=tsv: --tfds is empty; name the data set.")
     task = make_task(name, "", options)
     if name == "tsv":
-        task.table = functools.partial(_read, data_set, tfds_data_dir)
+        task.table = functools.partial(_read, data_set, data_dir)
         return task
     source = _SOURCES[name]
-    read = functools.partial(_read, data_set or source.data_set, tfds_data_dir)
+    read = functools.partial(_read, data_set or source.data_set, data_dir)
     task.table = functools.partial(_table, task, source, read)
     task.submission_numbers = lambda set_name: (
         row.number for row in task.table(set_name)

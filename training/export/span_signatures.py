@@ -81,7 +81,7 @@ class SpanServing(Serving):
             self.description.windows,
             **self._special,
         )
-        rows = made.batch()
+        rows = packing.padded(made.rows, made.doc_offset)
         logits = in_parts(
             self._score,
             rows,
