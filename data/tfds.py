@@ -121,8 +121,7 @@ def _open(name: str, split: str, data_dir: str | None) -> Any:
     except (ValueError, KeyError, AssertionError) as error:
         raise ValueError(
             f"--tfds={name}: there is no split {split!r}; it has "
-            f"{', '.join(builder.info.splits)}, and parts such as "
-            "train[:10%]."
+            f"{', '.join(builder.info.splits)}, and parts as train[:10%]."
         ) from error
     return builder
 
@@ -181,8 +180,7 @@ def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
     if text_key not in strings:
         raise ValueError(
             f"--tfds={name} has no string feature {text_key!r}; give another "
-            "with --tfds_text_key. Its features: "
-            f"{_one_line(features)}"
+            f"with --tfds_text_key. Its features: {_one_line(features)}"
         )
     return text_key
 

@@ -49,8 +49,7 @@ class FeatureOptions:
             ),
             (
                 self.document_context and self.kind != "tagging",
-                f"--document_context is for tagging, but the task is "
-                f"{self.kind}.",
+                f"--document_context is for tagging, not for {self.kind}.",
             ),
             (
                 self.stride and self.kind == "choice",

@@ -192,8 +192,7 @@ def _scored(
     if unknown:
         raise ValueError(
             f"{data.name}: the runs have no answer to {len(unknown)} "
-            f"questions, such as {unknown[0]!r}; give the file that they "
-            "answered."
+            f"questions, such as {unknown[0]!r}; give the file they answered."
         )
     if not scored:
         raise ValueError(

@@ -161,8 +161,7 @@ def _load(path: str) -> dict[str, Any]:
     are_lists = all(isinstance(x, list) for x in lists)
     if not are_lists or not _are_texts(fields["article"]):
         raise ValueError(
-            f"{path}: expected a text as article, and lists as "
-            f"{', '.join(_LISTS)}."
+            f"{path}: expected a text as article, lists as {', '.join(_LISTS)}."
         )
     sizes = list(map(len, lists))
     if len(set(sizes)) > 1:

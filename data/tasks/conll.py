@@ -88,8 +88,7 @@ class Conll(Task):
             for label in unknown:
                 raise ValueError(
                     f"{self._path(set_name)}, sentence {example.guid}: label "
-                    f"{label!r}, expected "
-                    f"{rows.describe_labels(self.labels)}."
+                    f"{label!r}, expected {rows.describe_labels(self.labels)}."
                 )
             yield example
 

@@ -303,8 +303,7 @@ def read_cells(
     except csv.Error as error:
         raise ValueError(
             f"{path}, lines {start} to {reader.line_num}: {error}; expected "
-            f"cells in quotes ({quotechar}) to be closed, and quotes in them "
-            "doubled."
+            f"quotes ({quotechar}) to be closed, and quotes in cells doubled."
         ) from None
 
 

@@ -192,8 +192,7 @@ def find_file(
         return given if "://" in given else os.path.join(data_dir, given)
     if not data_dir:
         raise FileNotFoundError(
-            f"--{set_name}_file is not given, and --data_dir neither; give one "
-            "of them."
+            f"Neither --{set_name}_file nor --data_dir is given; give one."
         )
     if found := first_of(data_dir, usual):
         return found

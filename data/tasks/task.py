@@ -135,8 +135,7 @@ class Task:
             # test set must be complete. Many of them mean a wrong column.
             logging.warning(
                 "--task_name=%s: %d of %d examples of the %s set have an empty "
-                "text, which is kept; the first is %s. Are these the right "
-                "columns?",
+                "text, which is kept; the first is %s. Are the columns right?",
                 *(self.name, len(empty), count, set_name, empty[0]),
             )
 
@@ -240,8 +239,7 @@ class DataProcessor:
         for line, cells in rows.read_cells(input_file, quotechar=quotechar):
             if not cells:
                 raise ValueError(
-                    f"{input_file}: line {line} is empty; expected a row on "
-                    "each line. Remove it."
+                    f"{input_file}: line {line} is empty, not a row; remove it."
                 )
             lines.append(cells)
         return lines
