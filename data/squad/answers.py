@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data.squad.examples import SquadExample
 from data.squad.final_text import final_text
 from data.squad.predictions import Answer, Prediction
 from data.squad.window_options import LARGE_SCORE, AnswerOptions
@@ -45,11 +44,21 @@ def predict(
     for example, windows in questions:
         scores = logits[row : row + len(windows)]
         row += len(windows)
-        candidates = _find_candidates(windows, scores, options)
         of_cls = scores[:, 0].tolist()
         nothing = Answer("", 0.0, *min(of_cls, key=sum, default=(0.0, 0.0)))
-        n_best = _choose(candidates, nothing, options)
-        yield _prediction(example, n_best, nothing, options)
+        candidates = _find_candidates(windows, scores, options)
+        answers = _choose(candidates, nothing, options)
+        found = Prediction(example, answers[0].text, answers)
+        if options.version_2_with_negative:
+            # Differs from the original: "" is the answer if there is no other
+            # candidate, because the original stops with an AttributeError.
+            found.score_diff = LARGE_SCORE
+            if best := next((one for one in answers if one.text), None):
+                null_score = nothing.start_logit + nothing.end_logit
+                score_diff = null_score - best.start_logit - best.end_logit
+                found.score_diff = score_diff
+            found.text = found.text_at(options.null_score_diff_threshold)
+        yield found
 
 
 def _find_candidates(
@@ -113,7 +122,7 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
 def _choose(
     candidates: Iterable[tuple], nothing: Answer, options: AnswerOptions
 ) -> list[Answer]:
-    """Returns the n best different texts, without probabilities."""
+    """Returns the n best different texts and their probabilities."""
     n_best, seen = [], set()
     # "" is ranked by its score, after answers with an equal score.
     null_waits = options.version_2_with_negative
@@ -134,30 +143,10 @@ def _choose(
         # As in the original, this may be answer n + 1.
         n_best.append(nothing)
     # The original's text if there is no candidate.
-    return n_best or [Answer("empty", 0.0, 0.0, 0.0)]
-
-
-def _prediction(
-    example: SquadExample,
-    n_best: list[Answer],
-    nothing: Answer,
-    options: AnswerOptions,
-) -> Prediction:
-    """Adds the probabilities and chooses the answer."""
+    n_best = n_best or [Answer("empty", 0.0, 0.0, 0.0)]
     scores = [answer.start_logit + answer.end_logit for answer in n_best]
     pairs = zip(n_best, softmax(scores), strict=True)
-    answers = [answer._replace(probability=x) for answer, x in pairs]
-    prediction = Prediction(example, answers[0].text, answers)
-    if options.version_2_with_negative:
-        # Differs from the original: "" is the answer if there is no other
-        # candidate, because the original stops with an AttributeError.
-        prediction.score_diff = LARGE_SCORE
-        if best := next((one for one in answers if one.text), None):
-            null_score = nothing.start_logit + nothing.end_logit
-            score_diff = null_score - best.start_logit - best.end_logit
-            prediction.score_diff = score_diff
-        prediction.text = prediction.text_at(options.null_score_diff_threshold)
-    return prediction
+    return [answer._replace(probability=x) for answer, x in pairs]
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
