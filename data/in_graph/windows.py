@@ -112,7 +112,6 @@ def _spans(
     numbers = tf.ragged.range(further + 1)
     text, number = numbers.value_rowids(), numbers.values
     start = number * tf.gather(step, text)
-    length = tf.minimum(
-        tf.gather(room, text), tf.gather(num_tokens, text) - start
-    )
+    left = tf.gather(num_tokens, text) - start
+    length = tf.minimum(tf.gather(room, text), left)
     return text, number, start, length

@@ -67,11 +67,9 @@ class SquadExample:
     is_impossible: bool = False
     answers: tuple[str, ...] | None = None
 
-    def is_scored(self, version_2_with_negative: bool) -> bool:
+    def is_scored(self, version_2: bool) -> bool:
         """Whether the right answer is known, which may be no answer."""
-        return bool(self.answers) or (
-            version_2_with_negative and self.answers is not None
-        )
+        return bool(self.answers) or version_2 and self.answers is not None
 
 
 @dataclasses.dataclass

@@ -81,7 +81,7 @@ def _rows(
         if names and not kept:
             raise ValueError(
                 f"{name} has none of the columns {', '.join(columns)}; it has "
-                f"{', '.join(map(str, names)) or 'none'}. Name the columns by "
+                f"{', '.join(map(str, names))}. Name the columns by "
                 "text=... and label=..."
             )
         if len(kept) > len(set(kept)):

@@ -283,13 +283,10 @@ def read_cells(
     # Long texts exceed the default, 131,072 characters. The limit is global to
     # the process.
     csv.field_size_limit(_MAX_CELL)
-    reader = csv.reader(
-        lines,
-        delimiter=delimiter,
-        quotechar=quotechar,
-        quoting=csv.QUOTE_NONE if quotechar is None else csv.QUOTE_MINIMAL,
-        strict=True,
-    )
+    how = {"delimiter": delimiter, "quotechar": quotechar, "strict": True}
+    if quotechar is None:
+        how["quoting"] = csv.QUOTE_NONE
+    reader = csv.reader(lines, **how)
     start, empty = 1, []
     try:
         for cells in reader:
