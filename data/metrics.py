@@ -41,7 +41,7 @@ def compute(
 
 def check(names: Sequence[str], kind: str, labels: Sequence[str]) -> None:
     """Refuses metrics that do not fit a task; the error lists those that do."""
-    known = list(METRICS[kind])
+    known = list(METRICS.get(kind, ()))
     of_labels = ""
     if kind == "classification" and len(labels) != 2:
         known.remove("f1")

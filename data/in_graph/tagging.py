@@ -76,9 +76,7 @@ def tagged_rows(
     words = _fitting(pieces.values, room, unknown_id)
     # Where each word begins in the wordpieces of all sentences, and the end.
     places = words.row_splits
-    starts, ends, sentence = _cuts(
-        pieces.row_splits, places, room, stride or room
-    )
+    starts, ends, sentence = _cuts(pieces.row_splits, places, room, stride)
     first = tf.gather(pieces.row_splits, sentence)
     last = tf.gather(pieces.row_splits, sentence + 1)
     left, right = _surroundings(starts, ends, first, last, places, room)
@@ -115,7 +113,7 @@ def _cuts(sentences, places, room, stride):
     first, last = sentences[:-1], sentences[1:]
     sizes = tf.gather(places, last) - tf.gather(places, first)
     # Each row of a sentence that does not fit has this many own wordpieces.
-    own = [tf.constant(x, tf.int64) for x in (min(room, stride), room)]
+    own = [tf.constant(x, tf.int64) for x in (min(room, stride or room), room)]
     most = tf.where(sizes > room, *own)
 
     def fill(bounds):

@@ -97,9 +97,9 @@ class Race(Task):
     """RACE: exam questions about an English article.
 
     The folders train, dev and test have folders middle and high. Each file is
-    the JSON of one article. The input is `[CLS] article [SEP]
-    question option [SEP]`; the option replaces a gap (`_`) in the question.
-    Only the article is shortened.
+    the JSON of one article. The input is `[CLS] article [SEP] question option
+    [SEP]`; the option replaces a gap (`_`) in the question. Only the article is
+    shortened.
     """
 
     kind = "choice"

@@ -161,8 +161,9 @@ class Conllu(Conll):
     (1-2) and empty nodes (1.1) are ignored.
     """
 
-    columns = tuple(
-        "id form lemma upos xpos feats head deprel deps misc".split()
+    columns = (
+        *("id", "form", "lemma", "upos", "xpos"),
+        *("feats", "head", "deprel", "deps", "misc"),
     )
     names = {name: (f"{name}.conllu",) for name in _NAMES}
     word = 1

@@ -1,10 +1,10 @@
-"""The nine tasks of GLUE and its diagnostic set, in GLUE's own files.
+"""The nine tasks of GLUE, its diagnostic set and XNLI, in their own files.
 
 The files are tab-separated, and quotes are ordinary characters. A column is
 found by its name in the header, or by its number as in the original. So a
 user's files need the same order of columns but not the same names.
 
-Source: the processors of run_classifier.py (CoLA, MRPC, MNLI).
+Source: the processors of run_classifier.py (CoLA, MRPC, MNLI, XNLI).
 """
 
 import os
