@@ -149,10 +149,7 @@ class Converter:
             num_lost += self._truncate(ids_a, ids_b, room)
             rows.append(self._inputs(ids_a, ids_b))
         self.report.num_shortened += num_lost > 0
-        return {
-            name: list(itertools.chain(*(row[name] for row in rows)))
-            for name in packing.INPUTS
-        }
+        return {x: [i for row in rows for i in row[x]] for x in packing.INPUTS}
 
     def _inputs(self, ids_a: list[int], ids_b: list[int]) -> Row:
         """Adds [CLS], [SEP] and padding to texts that fit."""

@@ -5,22 +5,10 @@ row.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from data.text.in_graph import packing
-
-
-class Words(NamedTuple):
-    """Words int32 [B, (words), (wordpieces)], and where they are in the text.
-
-    `starts` and `ends` (exclusive) are characters, int32 [B, (words)].
-    """
-
-    pieces: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
 
 
 def words_of_pieces(
@@ -28,12 +16,14 @@ def words_of_pieces(
     starts: tf.RaggedTensor,
     ends: tf.RaggedTensor,
     continues: Sequence[bool],
-) -> Words:
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """Joins wordpieces to words as `BasicTokenizer` splits them.
 
     The first three are int32 [B, (wordpieces)], see
     `InGraphTokenizer.tokenize_with_offsets`; `continues` says of each id
-    whether the wordpiece begins with ##.
+    whether the wordpiece begins with ##. Returns the words, int32 [B, (words),
+    (wordpieces)], and their `starts` and `ends` (exclusive), characters of the
+    text, int32 [B, (words)].
     """
     first = tf.where(~tf.gather(tf.constant(continues), ids.values))[:, 0]
     bounds = tf.concat([first, ids.row_splits[-1:]], axis=0)
@@ -44,7 +34,7 @@ def words_of_pieces(
     def of_texts(values):
         return tf.RaggedTensor.from_row_splits(values, splits)
 
-    return Words(
+    return (
         of_texts(pieces),
         of_texts(tf.gather(starts.values, first)),
         of_texts(tf.gather(ends.values, bounds[1:] - 1)),

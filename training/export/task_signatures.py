@@ -139,11 +139,11 @@ class TaskServing(Serving):
         continues = [i in continuing for i in range(size)]
 
         def serve_text(text):
-            words = tagging.words_of_pieces(
+            pieces, *places = tagging.words_of_pieces(
                 *self._tokenizer.tokenize_with_offsets(text), continues
             )
-            starts, ends = words.starts.to_tensor(), words.ends.to_tensor()
-            return answer(words.pieces) | {
+            starts, ends = (place.to_tensor() for place in places)
+            return answer(pieces) | {
                 "words": packing.substrings(text, starts, ends),
                 "starts": starts,
                 "ends": ends,

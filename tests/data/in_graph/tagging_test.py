@@ -87,21 +87,21 @@ def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
     ]
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
     continues = [token.startswith("##") for token in vocab]
-    words = tagging.words_of_pieces(
+    words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(str(goldens / "vocab.txt")).tokenize_with_offsets(
             tf.constant(texts)
         ),
         continues,
     )
     shown = packing.substrings(
-        tf.constant(texts), words.starts.to_tensor(), words.ends.to_tensor()
+        tf.constant(texts), starts.to_tensor(), ends.to_tensor()
     )
     reference = FullTokenizer(str(goldens / "vocab.txt"))
     for text, row, spans, ids in zip(
         texts,
         shown.numpy(),
-        zip(words.starts.to_list(), words.ends.to_list(), strict=True),
-        words.pieces.to_list(),
+        zip(starts.to_list(), ends.to_list(), strict=True),
+        words.to_list(),
         strict=True,
     ):
         basic = BasicTokenizer().tokenize(text)
@@ -129,12 +129,12 @@ def test_spans_of_words_are_those_of_the_graph(
     rng = random.Random(0)
     texts = ["".join(rng.choices(parts, k=9)) for _ in range(300)]
     tokenizer = FullTokenizer(*made_with)
-    words = tagging.words_of_pieces(
+    words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(*made_with).tokenize_with_offsets(tf.constant(texts)),
         [token.startswith("##") for token in tokenizer.vocab],
     )
     for text, *columns in zip(
-        texts, words.starts.to_list(), words.ends.to_list(), strict=True
+        texts, starts.to_list(), ends.to_list(), strict=True
     ):
         assert tokenizer.spans(text) == list(zip(*columns, strict=True)), text
         assert len(columns[0]) == len(tokenizer.words(text))
