@@ -105,8 +105,7 @@ def fit(kind: str, gold: np.ndarray, raw: np.ndarray) -> Calibration:
     found = Calibration(float(np.exp(best)) if is_minimum else 1.0)
     columns = metrics.columns(gold, raw.shape[1]).T
     of_labels = found.probabilities(raw, kind).T
-    pairs = zip(columns, of_labels, strict=True)
-    thresholds = tuple(_best_for_f1(*pair) for pair in pairs)
+    thresholds = tuple(map(_best_for_f1, columns, of_labels))
     return dataclasses.replace(found, thresholds=thresholds)
 
 

@@ -29,7 +29,12 @@ def entities_of(
     spans = []
     before = "O"
     for place, label in enumerate(labels):
-        if label != "O" and _goes_on(before, label):
+        goes_on = (
+            label.startswith(("I-", "E-"))
+            and before.startswith(("B-", "I-"))
+            and before[2:] == label[2:]
+        )
+        if goes_on:
             spans[-1][1] = place + 1
         elif label != "O":
             spans.append([place, place + 1])
@@ -44,12 +49,3 @@ def entities_of(
         }
         for first, last in spans
     ]
-
-
-def _goes_on(before: str, label: str) -> bool:
-    """Returns whether a label continues the entity of the word before."""
-    return (
-        label.startswith(("I-", "E-"))
-        and before.startswith(("B-", "I-"))
-        and before[2:] == label[2:]
-    )

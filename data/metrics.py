@@ -27,10 +27,9 @@ def compute(
     """Returns the scores of predictions by their names in `METRICS`.
 
     Right answers (`gold`) and predictions are ids [N], numbers [N], 0 and 1 [N,
-    L], or for tags the labels of each sentence. Raises ValueError if the kind
-    has no such metric, they differ in length, or they are empty.
+    L], or for tags the labels of each sentence. Raises ValueError if they
+    differ in length or are empty. See also `check`.
     """
-    check(names, kind)
     if len(gold) != len(predicted) or not len(gold):
         raise ValueError(
             f"{len(predicted)} predictions for {len(gold)} examples, expected "
@@ -40,19 +39,14 @@ def compute(
     return {name: float(known[name](gold, predicted)) for name in names}
 
 
-def check(
-    names: Sequence[str], kind: str, labels: Sequence[str] | None = None
-) -> None:
-    """Refuses metrics that do not fit a task; the error lists those that do.
-
-    `labels` of None stand for any.
-    """
+def check(names: Sequence[str], kind: str, labels: Sequence[str]) -> None:
+    """Refuses metrics that do not fit a task; the error lists those that do."""
     known = list(METRICS.get(kind, ()))
     of_labels = ""
-    if labels is not None and kind == "classification" and len(labels) != 2:
+    if kind == "classification" and len(labels) != 2:
         known.remove("f1")
         of_labels = f" with {len(labels)} labels"
-    if labels is not None and kind == "tagging" and not _are_entities(labels):
+    if kind == "tagging" and not _are_entities(labels):
         known.remove("entity_f1")
         of_labels = " with labels other than O, B-x, I-x, E-x and S-x"
     for name in names:
@@ -159,11 +153,7 @@ METRICS: Mapping[str, Mapping[str, Callable[[Any, Any], float]]] = {
         "matthews": matthews,
     },
     "regression": {"pearson": pearson, "spearman": spearman},
-    "multilabel": {
-        "micro_f1": f1,
-        "macro_f1": macro_f1,
-        "accuracy": accuracy,
-    },
+    "multilabel": {"micro_f1": f1, "macro_f1": macro_f1, "accuracy": accuracy},
     "choice": {"accuracy": accuracy},
     "tagging": {"entity_f1": entity_f1, "token_accuracy": token_accuracy},
 }
@@ -180,32 +170,27 @@ def _are_entities(labels: Sequence[str]) -> bool:
     return all(x == "O" or x.startswith(_OF_ENTITIES) for x in labels)
 
 
-def confusion_table(
-    gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
-) -> str:
-    """The confusion matrix as text: a row for each right label."""
-    counts = _confusion(gold, predicted, labels)
-    shown = labels[:_MAX_LABELS]
-    lines = [["gold \\ predicted", *shown]]
-    for label, row in zip(shown, counts, strict=False):
-        lines.append([label, *map(str, row[: len(shown)])])
-    return _aligned(lines, len(labels) - len(shown))
+def as_text(found: Mapping[str, Any]) -> str:
+    """The `details` as tables for the log: confusion, and scores of labels.
 
-
-def class_table(
-    gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
-) -> str:
-    """Precision, recall and F1 of each label, as text for the log.
-
-    `gold` and `predicted` are ids [N], or 0 and 1 [N, L].
+    The confusion matrix has a row for each right label.
     """
-    lines = [["label", "precision", "recall", "f1", "gold", "predicted"]]
-    found = by_label(gold, predicted, labels[:_MAX_LABELS])
-    for label, scores in found.items():
-        numbers = [f"{scores[name]:.3f}" for name in lines[0][1:4]]
-        numbers += [str(scores[name]) for name in lines[0][4:]]
-        lines.append([label, *numbers])
-    return _aligned(lines, len(labels) - len(lines) + 1)
+    labels, made = list(found["by_label"]), []
+    shown = labels[:_MAX_LABELS]
+    if "confusion_matrix" in found:
+        rows = [["gold \\ predicted", *shown]]
+        pairs = zip(shown, found["confusion_matrix"], strict=False)
+        for label, counts in pairs:
+            rows.append([label, *counts[: len(shown)]])
+        made.append(rows)
+    rows = [["label", "precision", "recall", "f1", "gold", "predicted"]]
+    for label in shown:
+        *shares, gold, predicted = found["by_label"][label].values()
+        rows.append([label, *(f"{x:.3f}" for x in shares), gold, predicted])
+    made.append(rows)
+    num_left_out = len(labels) - len(shown)
+    note = f"\n... and {num_left_out} more labels" if num_left_out else ""
+    return "\n\n".join(tables.aligned(rows) + note for rows in made)
 
 
 def by_label(
@@ -266,13 +251,14 @@ def details(
     Returns `roc_auc`; `by_label`; and for ids `confusion_matrix`, a row for
     each right label, a column for each predicted one, in the order of `labels`.
     """
-    found: dict[str, Any] = {
-        "roc_auc": roc_auc(gold, probabilities, labels),
-        "by_label": by_label(gold, predicted, labels),
-    }
+    from sklearn.metrics import confusion_matrix
+
+    found = {"roc_auc": roc_auc(gold, probabilities, labels)}
+    found["by_label"] = by_label(gold, predicted, labels)
     if np.ndim(gold) == 1:
         found["labels"] = list(labels)
-        found["confusion_matrix"] = _confusion(gold, predicted, labels).tolist()
+        counts = confusion_matrix(gold, predicted, labels=range(len(labels)))
+        found["confusion_matrix"] = counts.tolist()
     return found
 
 
@@ -287,15 +273,6 @@ def columns(values: np.ndarray, num_labels: int) -> np.ndarray:
     return values[:, :num_labels] == 1
 
 
-def _confusion(
-    gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
-) -> np.ndarray:
-    """Counts [L, L]: a row for each right label."""
-    from sklearn.metrics import confusion_matrix
-
-    return confusion_matrix(gold, predicted, labels=range(len(labels)))
-
-
 def entity_table(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> str:
@@ -306,9 +283,3 @@ def entity_table(
     if {*itertools.chain(*gold, *predicted)} <= {"O"}:
         return "no entities"
     return classification_report(gold, predicted, digits=3, zero_division=0)
-
-
-def _aligned(lines: Sequence[Sequence[str]], num_left_out: int) -> str:
-    """Aligns a table, and says how many labels it leaves out."""
-    note = f"\n... and {num_left_out} more labels" if num_left_out else ""
-    return tables.aligned(lines) + note

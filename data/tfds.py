@@ -44,9 +44,8 @@ def open_text(
     decoders = tfds.decode.PartialDecoding({key: features[key]})
     dataset = _in_order(builder, split, decoders).map(lambda x: x[key])
     batches = dataset.batch(_BATCH).as_numpy_iterator()
-    texts = _decoded(
-        itertools.chain.from_iterable(batches), bytes.decode, builder, split
-    )
+    encoded = itertools.chain.from_iterable(batches)
+    texts = _decoded(encoded, bytes.decode, builder, split)
     count = builder.info.splits[split].num_examples
     return OpenedText(builder.info.full_name, key, count, texts)
 
@@ -68,10 +67,7 @@ def read_examples(
 
 
 def _decoded(
-    examples: Iterable[Any],
-    decode: Callable[[Any], Any],
-    builder: Any,
-    split: str,
+    examples: Iterable, decode: Callable[[Any], Any], builder: Any, split: str
 ) -> Iterator[Any]:
     """Yields decoded examples; the error names the one that is damaged."""
     number = 0
@@ -96,15 +92,9 @@ def _decoded(
 
 def _in_order(builder: Any, split: str, decoders: Any = None) -> Any:
     """Returns a split as a `tf.data.Dataset` in the order of its files."""
-    return builder.as_dataset(
-        split=split,
-        shuffle_files=False,
-        # One file at a time, without a cache in memory.
-        read_config=tfds.ReadConfig(
-            interleave_cycle_length=1, try_autocache=False
-        ),
-        decoders=decoders,
-    )
+    # One file at a time, without a cache in memory.
+    how = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
+    return builder.as_dataset(split=split, read_config=how, decoders=decoders)
 
 
 def _plain(feature: Any, value: Any) -> Any:
@@ -131,8 +121,7 @@ def _open(name: str, split: str, data_dir: str | None) -> Any:
     except (ValueError, KeyError, AssertionError) as error:
         raise ValueError(
             f"--tfds={name}: there is no split {split!r}; it has "
-            f"{', '.join(builder.info.splits)}, and parts such as "
-            "train[:10%]."
+            f"{', '.join(builder.info.splits)}, and parts as train[:10%]."
         ) from error
     return builder
 
@@ -191,8 +180,7 @@ def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
     if text_key not in strings:
         raise ValueError(
             f"--tfds={name} has no string feature {text_key!r}; give another "
-            "with --tfds_text_key. Its features: "
-            f"{_one_line(features)}"
+            f"with --tfds_text_key. Its features: {_one_line(features)}"
         )
     return text_key
 

@@ -106,11 +106,8 @@ def squad_answers(case):
     def ours():
         data, reading = SquadData(path).read(), ExampleOptions(False)
         asked = Questions(data, tokenizer, WindowOptions(), reading)
-        predictions = predict(
-            asked.converted,
-            *scores,
-            options=AnswerOptions(),
-        )
+        logits = np.stack(scores, axis=2)
+        predictions = predict(asked.converted, logits, AnswerOptions())
         write_files(case["folder"], predictions, False)
         return len(questions)
 

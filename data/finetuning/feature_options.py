@@ -49,8 +49,7 @@ class FeatureOptions:
             ),
             (
                 self.document_context and self.kind != "tagging",
-                f"--document_context is for tagging, but the task is "
-                f"{self.kind}.",
+                f"--document_context is for tagging, not for {self.kind}.",
             ),
             (
                 self.stride and self.kind == "choice",
@@ -96,10 +95,8 @@ def feature_specs(
     """
     num_places = max_seq_length * (num_labels if kind == "choice" else 1)
     if kind == "tagging":
-        labels = [
-            FeatureSpec(name, max_seq_length, flag="max_seq_length")
-            for name in ("label_ids", "label_mask")
-        ]
+        ids = FeatureSpec("label_ids", max_seq_length, flag="max_seq_length")
+        labels = [ids, ids._replace(name="label_mask")]
     else:
         size = num_labels if kind == "multilabel" else 1
         dtype = "float32" if kind == "regression" else "int64"

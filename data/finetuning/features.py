@@ -66,7 +66,8 @@ class Converter:
         self.report = RecordsReport()
         self._options = options
         self._encode = tokenizer.encode
-        self._vocab = tokenizer.vocab
+        self._vocab = vocab = tokenizer.vocab
+        self._marks = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
         self._label_ids = {label: i for i, label in enumerate(options.labels)}
         self._truncate = {
             "longest": packing.truncate_longest_first,
@@ -109,9 +110,8 @@ class Converter:
         """Returns the rows of an example of any kind except tagging."""
         if isinstance(example, PaddingInputExample):
             self.report.num_examples += 1
-            return [
-                {spec.name: [0] * spec.length for spec in self._options.specs}
-            ]
+            specs = self._options.specs
+            return [{spec.name: [0] * spec.length for spec in specs}]
         self._count(example)
         if self._options.stride:
             return self._windows(number, example)
@@ -149,19 +149,11 @@ class Converter:
             num_lost += self._truncate(ids_a, ids_b, room)
             rows.append(self._inputs(ids_a, ids_b))
         self.report.num_shortened += num_lost > 0
-        return {
-            name: list(itertools.chain(*(row[name] for row in rows)))
-            for name in packing.INPUTS
-        }
+        return {x: [i for row in rows for i in row[x]] for x in packing.INPUTS}
 
     def _inputs(self, ids_a: list[int], ids_b: list[int]) -> Row:
         """Adds [CLS], [SEP] and padding to texts that fit."""
-        ids, segments = packing.add_special_tokens(
-            ids_a,
-            ids_b,
-            cls_id=self._vocab["[CLS]"],
-            sep_id=self._vocab["[SEP]"],
-        )
+        ids, segments = packing.add_special_tokens(ids_a, ids_b, **self._marks)
         length = self._options.max_seq_length
         return {
             "input_ids": packing.pad(ids, length),
@@ -217,7 +209,7 @@ class Converter:
     def _document(self, sentences: list[TaggingExample]) -> Iterator[Row]:
         """Yields the rows of sentences that are each other's context."""
         length = self._options.max_seq_length
-        room = length - 2
+        room, stride = length - 2, self._options.stride
         words = []
         for sentence in sentences:
             words += self._words(sentence, room)
@@ -225,9 +217,7 @@ class Converter:
         for sentence in sentences:
             labels = self._word_labels(sentence)
             end = start + len(labels)
-            cuts = tagging.cut_sentence(
-                words[start:end], room, self._options.stride
-            )
+            cuts = tagging.cut_sentence(words[start:end], room, stride)
             self.report.num_split += len(cuts) > 1
             for first, last in cuts:
                 ids, label_ids, label_mask = tagging.tagged_part(

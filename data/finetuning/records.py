@@ -6,11 +6,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from absl import logging
 
 from data.finetuning.features import Converter, FeatureOptions, RecordsReport
-from data.progress import Progress
+from data.progress import tracked
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
 from data.storage import files
@@ -36,21 +35,13 @@ def write_records(
     """
     converter, specs = Converter(tokenizer, options), options.specs
     rows = converter.rows(_logged(examples, tokenizer))
-    with (
-        Progress(f"writing {path}", unit="records") as progress,
-        files.whole_files([path]) as (temporary,),
-        tfrecord.RecordWriter(temporary) as writer,
-    ):
+    rows = tracked(rows, f"writing {path}", "records")
+    whole = files.whole_files([path])
+    with whole as (temporary,), tfrecord.RecordWriter(temporary) as writer:
         while block := list(itertools.islice(rows, _BLOCK)):
-            columns = {
-                spec.name: np.array(
-                    [row[spec.name] for row in block], spec.dtype
-                )
-                for spec in specs
-            }
+            columns = {x.name: [row[x.name] for row in block] for x in specs}
             for record in encode_examples(specs, columns):
                 writer.write(record)
-            progress.advance(len(block))
     return converter.report, writer.sha256
 
 
@@ -60,12 +51,9 @@ def _logged(
     """Logs the first examples, where a wrong column or casing is visible."""
     for number, example in enumerate(examples):
         if number < _NUM_LOGGED:
-            tokens = [
-                " ".join(tokenizer.tokenize(text)) for text in example.texts
-            ]
-            logging.info(
-                "*** Example ***\n%s\ntokens: %s", example, " | ".join(tokens)
-            )
+            pieces = map(tokenizer.tokenize, example.texts)
+            tokens = " | ".join(map(" ".join, pieces))
+            logging.info("*** Example ***\n%s\ntokens: %s", example, tokens)
         yield example
 
 

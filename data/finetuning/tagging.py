@@ -60,10 +60,7 @@ def _surroundings(
 
 
 def tagged_part(
-    words: Sequence[Sequence[int]],
-    labels: Sequence[int],
-    start: int,
-    room: int,
+    words: Sequence[Sequence[int]], labels: Sequence[int], start: int, room: int
 ) -> tuple[list[int], list[int], list[int]]:
     """Returns some words of a document with as many words around as fit.
 

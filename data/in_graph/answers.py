@@ -47,15 +47,12 @@ def best_spans(
     size = tf.shape(logits)[1]
     is_text = tf.sequence_mask(windows.rows.row_lengths(), size)
     logits = tf.where(is_text[:, :, tf.newaxis], logits, _NEVER)
+    pairs = zip(_pairs(logits, windows, options), (_NEVER, 0, 0), strict=True)
     score, first, last = (
-        _by_question(values, windows.question, filler)
-        for values, filler in zip(
-            _pairs(logits, windows, options), (_NEVER, 0, 0), strict=True
-        )
+        _by_question(x, windows.question, filler) for x, filler in pairs
     )
-    score, places = tf.math.top_k(
-        score, tf.minimum(_MOST_SPANS, tf.shape(score)[1])
-    )
+    most = tf.minimum(_MOST_SPANS, tf.shape(score)[1])
+    score, places = tf.math.top_k(score, most)
     null = tf.reduce_sum(tf.cast(logits[:, 0], tf.float64), axis=1)
     return Spans(
         score,
@@ -75,8 +72,7 @@ def _pairs(
     """
     num_places = tf.minimum(options.n_best_size, tf.shape(logits)[1])
     (start_score, start), (end_score, end) = (
-        tf.math.top_k(scores, num_places)
-        for scores in tf.unstack(logits, axis=2)
+        tf.math.top_k(x, num_places) for x in tf.unstack(logits, axis=2)
     )
     start, end = tf.cast(start, tf.int64), tf.cast(end, tf.int64)
     text_end = (windows.doc_offset + windows.doc_length)[:, tf.newaxis]

@@ -5,35 +5,10 @@ row.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from data.text.in_graph import packing
-
-
-class TaggedRows(NamedTuple):
-    """Rows of all sentences of a batch, in their order.
-
-    `batch` has `input_ids`, `input_mask`, `segment_ids`, int32 [N, S] each.
-    `label_mask` bool [N, S] marks the first wordpiece of a word that is to be
-    labelled in this row. Each word has one, in the order of the words:
-    `tf.boolean_mask(scores, label_mask)` is [W, ...].
-    """
-
-    batch: dict[str, tf.Tensor]
-    label_mask: tf.Tensor
-
-
-class Words(NamedTuple):
-    """Words int32 [B, (words), (wordpieces)], and where they are in the text.
-
-    `starts` and `ends` (exclusive) are characters, int32 [B, (words)].
-    """
-
-    pieces: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
 
 
 def words_of_pieces(
@@ -41,29 +16,28 @@ def words_of_pieces(
     starts: tf.RaggedTensor,
     ends: tf.RaggedTensor,
     continues: Sequence[bool],
-) -> Words:
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """Joins wordpieces to words as `BasicTokenizer` splits them.
 
     The first three are int32 [B, (wordpieces)], see
     `InGraphTokenizer.tokenize_with_offsets`; `continues` says of each id
-    whether the wordpiece begins with ##.
+    whether the wordpiece begins with ##. Returns the words, int32 [B, (words),
+    (wordpieces)], and their `starts` and `ends` (exclusive), characters of the
+    text, int32 [B, (words)].
     """
     first = tf.where(~tf.gather(tf.constant(continues), ids.values))[:, 0]
-    # Texts without any word have no last one, either.
-    last = tf.concat([first[1:], ids.row_splits[-1:]], axis=0)[: tf.size(first)]
-    pieces = tf.RaggedTensor.from_row_splits(
-        ids.values, tf.concat([first, ids.row_splits[-1:]], axis=0)
-    )
+    bounds = tf.concat([first, ids.row_splits[-1:]], axis=0)
+    pieces = tf.RaggedTensor.from_row_splits(ids.values, bounds)
     # A text begins with the first of its words.
     splits = tf.searchsorted(first, ids.row_splits, out_type=tf.int64)
 
     def of_texts(values):
         return tf.RaggedTensor.from_row_splits(values, splits)
 
-    return Words(
+    return (
         of_texts(pieces),
         of_texts(tf.gather(starts.values, first)),
-        of_texts(tf.gather(ends.values, last - 1)),
+        of_texts(tf.gather(ends.values, bounds[1:] - 1)),
     )
 
 
@@ -74,7 +48,7 @@ def tagged_rows(
     unknown_id: int,
     stride: int = 0,
     **special: int,
-) -> TaggedRows:
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Lays out sentences as `features.Converter` does.
 
     A long sentence takes several rows. The rest of a row shows the words before
@@ -82,14 +56,17 @@ def tagged_rows(
     are int32 [B, (words), (wordpieces)]. [UNK] stands for a word of control
     characters, which has no wordpieces, but a label. For `stride` see
     `tagging.cut_sentence`; `special` are `cls_id` and `sep_id`.
+
+    Returns the model's input, int32 [N, S] each, and a mask, bool [N, S], of
+    the first wordpiece of each word that is to be labelled in this row. Each
+    word has one, in the order of the words: `tf.boolean_mask(scores, mask)` is
+    [W, ...].
     """
     room = max_seq_length - 2
     words = _fitting(pieces.values, room, unknown_id)
     # Where each word begins in the wordpieces of all sentences, and the end.
     places = words.row_splits
-    starts, ends, sentence = _cuts(
-        pieces.row_splits, places, room, stride or room
-    )
+    starts, ends, sentence = _cuts(pieces.row_splits, places, room, stride)
     first = tf.gather(pieces.row_splits, sentence)
     last = tf.gather(pieces.row_splits, sentence + 1)
     left, right = _surroundings(starts, ends, first, last, places, room)
@@ -101,14 +78,10 @@ def tagged_rows(
         & (word >= tf.gather(starts, row))
         & (word < tf.gather(ends, row))
     )
-    batch = packing.pack(
-        tf.gather(words.values, chosen),
-        None,
-        max_seq_length=max_seq_length,
-        **special,
-    )
+    ids = tf.gather(words.values, chosen)
+    batch = packing.pack(ids, None, max_seq_length=max_seq_length, **special)
     label_mask = chosen.with_values(is_labelled).to_tensor()
-    return TaggedRows(batch, tf.pad(label_mask, [[0, 0], [1, 1]]))
+    return batch, tf.pad(label_mask, [[0, 0], [1, 1]])
 
 
 def _fitting(words, room, unknown_id):
@@ -116,9 +89,8 @@ def _fitting(words, room, unknown_id):
     sizes = words.row_lengths()
     shortened = packing.beginnings(words, tf.minimum(sizes, room))
     missing = tf.cast(tf.equal(sizes, 0), tf.int64)
-    unknown = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(missing)], unknown_id), missing
-    )
+    unknown = tf.fill([tf.reduce_sum(missing)], unknown_id)
+    unknown = tf.RaggedTensor.from_row_lengths(unknown, missing)
     return tf.concat([shortened, unknown], axis=1)
 
 
@@ -131,7 +103,7 @@ def _cuts(sentences, places, room, stride):
     first, last = sentences[:-1], sentences[1:]
     sizes = tf.gather(places, last) - tf.gather(places, first)
     # Each row of a sentence that does not fit has this many own wordpieces.
-    own = [tf.constant(x, tf.int64) for x in (min(room, stride), room)]
+    own = [tf.constant(x, tf.int64) for x in (min(room, stride or room), room)]
     most = tf.where(sizes > room, *own)
 
     def fill(bounds):

@@ -30,24 +30,18 @@ class GraphWindows(NamedTuple):
     doc_start: tf.Tensor
     doc_length: tf.Tensor
 
-    def batch(self) -> dict[str, tf.Tensor]:
-        """The model's input, as long as the longest row."""
-        return packing.padded(self.rows, self.doc_offset)
-
     def has_best_context(self, places: tf.Tensor) -> tf.Tensor:
         """Returns bool [N, K]: no other window has more context of a wordpiece.
 
         `places` are int64 [N, K] in the rows; False for those outside of the
         text. See `text.spans.spans`.
         """
-        by_question = [
-            tf.gather(
-                tf.RaggedTensor.from_value_rowids(x, self.question).to_tensor(),
-                self.question,
-            )[:, tf.newaxis]
-            for x in (self.doc_start, self.doc_length)
-        ]
-        starts, lengths = by_question  # [N, 1, windows of the question]
+
+        def of_question(values):  # [N, 1, windows of the question]
+            rows = tf.RaggedTensor.from_value_rowids(values, self.question)
+            return tf.gather(rows.to_tensor(), self.question)[:, tf.newaxis]
+
+        starts, lengths = map(of_question, (self.doc_start, self.doc_length))
         shift = (self.doc_start - self.doc_offset)[:, tf.newaxis]
         left = (places + shift)[..., tf.newaxis] - starts
         least = tf.minimum(left, lengths - 1 - left)
@@ -78,11 +72,9 @@ def make_windows(
         num_tokens, room, options.doc_stride
     )
     first = tf.gather(doc_ids.row_starts(), question) + doc_start
-    rows, doc_offset = packing.add_special_tokens(
-        tf.gather(query, question),
-        packing.slices(doc_ids.values, first, first + doc_length),
-        **special,
-    )
+    parts = packing.slices(doc_ids.values, first, first + doc_length)
+    query = tf.gather(query, question)
+    rows, doc_offset = packing.add_special_tokens(query, parts, **special)
     return GraphWindows(
         rows, question, number, doc_offset, doc_start, doc_length
     )
@@ -101,12 +93,8 @@ def text_windows(
     room = tf.ones_like(num_tokens) * (max_seq_length - 2)
     text, _, start, length = _spans(num_tokens, room, stride)
     first = tf.gather(ids.row_starts(), text) + start
-    batch = packing.pack(
-        packing.slices(ids.values, first, first + length),
-        None,
-        max_seq_length=max_seq_length,
-        **special,
-    )
+    parts = packing.slices(ids.values, first, first + length)
+    batch = packing.pack(parts, None, max_seq_length=max_seq_length, **special)
     return batch, text
 
 
@@ -124,7 +112,6 @@ def _spans(
     numbers = tf.ragged.range(further + 1)
     text, number = numbers.value_rowids(), numbers.values
     start = number * tf.gather(step, text)
-    length = tf.minimum(
-        tf.gather(room, text), tf.gather(num_tokens, text) - start
-    )
+    left = tf.gather(num_tokens, text) - start
+    length = tf.minimum(tf.gather(room, text), left)
     return text, number, start, length

@@ -6,7 +6,6 @@ examples        articles to questions with the position of the answer
 predictions     the predicted answers to questions, and their files
 windows         the questions of a file to rows as long as the model takes
 records         windows to record files, made once
-candidates      the best pairs of a start and an end
 final_text      wordpieces back to the paragraph's own text
 answers         scores of windows to answers
 scoring         exact match and F1, by SQuAD's own rules

@@ -8,23 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data.squad.candidates import (
-    LARGE_SCORE,
-    Candidate,
-    find_candidates,
-)
-from data.squad.examples import SquadExample
 from data.squad.final_text import final_text
 from data.squad.predictions import Answer, Prediction
-from data.squad.window_options import AnswerOptions
-from data.squad.windows import Question
+from data.squad.window_options import LARGE_SCORE, AnswerOptions
+from data.squad.windows import Question, Window
 
 
 def predict(
-    questions: Sequence[Question],
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    options: AnswerOptions,
+    questions: Sequence[Question], logits: np.ndarray, options: AnswerOptions
 ) -> Iterator[Prediction]:
     """Yields the prediction of each question.
 
@@ -39,8 +30,7 @@ def predict(
 
     Args:
       questions: each with its windows, in the order of the scores.
-      start_logits: float32 [N, S], the scores of all windows.
-      end_logits: likewise.
+      logits: float32 [N, S, 2], the scores of all windows, as start and as end.
       options: how answers are chosen.
 
     Raises:
@@ -49,19 +39,69 @@ def predict(
 
     Source: write_predictions in run_squad.py.
     """
-    num_windows = sum(len(windows) for _, windows in questions)
-    for logits in (start_logits, end_logits):
-        _check_scores(logits, num_windows)
+    _check_scores(logits, sum(len(windows) for _, windows in questions))
     row = 0
     for example, windows in questions:
-        rows = slice(row, row + len(windows))
-        row = rows.stop
-        scores = start_logits[rows], end_logits[rows]
-        candidates = find_candidates(windows, *scores, options)
-        of_cls = zip(*(logits[:, 0].tolist() for logits in scores), strict=True)
+        scores = logits[row : row + len(windows)]
+        row += len(windows)
+        of_cls = scores[:, 0].tolist()
         nothing = Answer("", 0.0, *min(of_cls, key=sum, default=(0.0, 0.0)))
-        n_best = _choose(candidates, nothing, options)
-        yield _prediction(example, n_best, nothing, options)
+        candidates = _find_candidates(windows, scores, options)
+        answers = _choose(candidates, nothing, options)
+        found = Prediction(example, answers[0].text, answers)
+        if options.version_2_with_negative:
+            # Differs from the original: "" is the answer if there is no other
+            # candidate, because the original stops with an AttributeError.
+            found.score_diff = LARGE_SCORE
+            if best := next((one for one in answers if one.text), None):
+                null_score = nothing.start_logit + nothing.end_logit
+                score_diff = null_score - best.start_logit - best.end_logit
+                found.score_diff = score_diff
+            found.text = found.text_at(options.null_score_diff_threshold)
+        yield found
+
+
+def _find_candidates(
+    windows: Sequence[Window], logits: np.ndarray, options: AnswerOptions
+) -> list[tuple]:
+    """Returns the pairs of a question in the order of `predict`, best first.
+
+    Each is a window, the places of start and end in it, and their scores.
+    """
+    # Stable, like Python's `sorted` in the original: first ties first.
+    places = np.argsort(-logits, axis=1, kind="stable")
+    places = places[:, : options.n_best_size]
+    start, end = np.moveaxis(places, 2, 0)
+    # The original sums the scores as Python floats: in float64.
+    best = np.take_along_axis(logits, places, 1).astype(float)
+    start_logit, end_logit = np.moveaxis(best, 2, 0)
+    first, last, length = _limits(windows)
+    starts_well = (start >= first) & (start < last)
+    ends_well = end < length
+    # [N, K, K] with ends last, the original's order of pairs.
+    size = end[:, None, :] - start[:, :, None] + 1
+    possible = (size >= 1) & (size <= options.max_answer_length)
+    possible &= starts_well[:, :, None] & ends_well[:, None, :]
+    window, i, j = np.nonzero(possible)
+    start_logit, end_logit = start_logit[window, i], end_logit[window, j]
+    places = window, start[window, i], end[window, j]
+    columns = (*places, start_logit, end_logit)
+    order = np.argsort(-(start_logit + end_logit), kind="stable")
+    rows = zip(*(column[order].tolist() for column in columns), strict=True)
+    return [(windows[number], *row) for number, *row in rows]
+
+
+def _limits(windows: Sequence[Window]) -> np.ndarray:
+    """Returns first and last start and last end (exclusive): int [3, N, 1].
+
+    Starts are the tokens with the most context in the window.
+    """
+    limits = []
+    for window in windows:
+        shift = window.doc_offset - window.doc_start
+        end = window.doc_offset + window.doc_length
+        limits.append((window.best_start + shift, window.best_end + shift, end))
+    return np.array(limits, int).reshape(-1, 3).T[..., None]
 
 
 def _check_scores(logits: np.ndarray, num_windows: int) -> None:
@@ -71,7 +111,7 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
             f"of {num_windows}; score the questions that are to be answered, "
             "with the same lengths and vocabulary."
         )
-    finite = np.isfinite(logits).all(axis=1)
+    finite = np.isfinite(logits).all(axis=(1, 2))
     if not finite.all():
         raise ValueError(
             f"window {np.argmin(finite)} has a score that is not finite; "
@@ -80,60 +120,33 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
 
 
 def _choose(
-    candidates: Iterable[Candidate],
-    nothing: Answer,
-    options: AnswerOptions,
+    candidates: Iterable[tuple], nothing: Answer, options: AnswerOptions
 ) -> list[Answer]:
-    """Returns the n best different texts, without probabilities."""
+    """Returns the n best different texts and their probabilities."""
     n_best, seen = [], set()
     # "" is ranked by its score, after answers with an equal score.
     null_waits = options.version_2_with_negative
     null_score = nothing.start_logit + nothing.end_logit
-    for candidate in candidates:
-        if null_waits and candidate.score < null_score:
+    for window, first, last, *scores in candidates:
+        if null_waits and sum(scores) < null_score:
             n_best.append(nothing)
             null_waits = False
         if len(n_best) >= options.n_best_size:
             break
-        window = candidate.window
         shift = window.doc_start - window.doc_offset
-        text, start, end = final_text(
-            window.paragraph, candidate.start + shift, candidate.end + shift
-        )
+        place = first + shift, last + shift
+        text, start, end = final_text(window.paragraph, *place)
         if text not in seen:
             seen.add(text)
-            scores = candidate.start_logit, candidate.end_logit
             n_best.append(Answer(text, 0.0, *scores, start, end))
     if null_waits:
         # As in the original, this may be answer n + 1.
         n_best.append(nothing)
     # The original's text if there is no candidate.
-    return n_best or [Answer("empty", 0.0, 0.0, 0.0)]
-
-
-def _prediction(
-    example: SquadExample,
-    n_best: list[Answer],
-    nothing: Answer,
-    options: AnswerOptions,
-) -> Prediction:
-    """Adds the probabilities and chooses the answer."""
+    n_best = n_best or [Answer("empty", 0.0, 0.0, 0.0)]
     scores = [answer.start_logit + answer.end_logit for answer in n_best]
-    answers = [
-        answer._replace(probability=probability)
-        for answer, probability in zip(n_best, softmax(scores), strict=True)
-    ]
-    prediction = Prediction(example, answers[0].text, answers)
-    if options.version_2_with_negative:
-        # Differs from the original: "" is the answer if there is no other
-        # candidate, because the original stops with an AttributeError.
-        prediction.score_diff = LARGE_SCORE
-        if best := next((one for one in answers if one.text), None):
-            null_score = nothing.start_logit + nothing.end_logit
-            score_diff = null_score - best.start_logit - best.end_logit
-            prediction.score_diff = score_diff
-        prediction.text = prediction.text_at(options.null_score_diff_threshold)
-    return prediction
+    pairs = zip(n_best, softmax(scores), strict=True)
+    return [answer._replace(probability=x) for answer, x in pairs]
 
 
 def softmax(scores: Sequence[float]) -> list[float]:

@@ -4,19 +4,9 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from data.storage import files
-
-
-class Article(NamedTuple):
-    """One article, as parsed from JSON; `content` is not yet checked.
-
-    `where` is its place for error messages, such as `dev.json, article 3`.
-    """
-
-    where: str
-    content: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +22,6 @@ class SquadData:
     tfds_data_dir: str | None = None
     split: str = "train"
 
-    @property
-    def name(self) -> str:
-        """The name of the source in messages."""
-        return self.path or f"--tfds={self.tfds}, {self.split}"
-
     def read(self) -> "SquadArticles":
         """Reads all articles into memory; ValueError if not in SQuAD's form."""
         return _read_file(self.path) if self.path else _read_tfds(self)
@@ -44,13 +29,15 @@ class SquadData:
 
 @dataclasses.dataclass(frozen=True)
 class SquadArticles:
-    """The articles of a `SquadData`, whose `name` is used in messages.
+    """The articles of a `SquadData`, and its `name` in messages.
 
-    `sha256` is the checksum of the file, or of a data set's articles.
+    `articles` are their places for messages, such as `dev.json, article 3`, and
+    what JSON says, not yet checked. `sha256` is the checksum of the file, or of
+    a data set's articles.
     """
 
     name: str
-    articles: list[Article]
+    articles: list[tuple[str, Any]]
     sha256: str
 
 
@@ -71,14 +58,8 @@ def _read_file(path: str) -> SquadArticles:
             f"{path} holds {content!r:.60}, expected SQuAD's form: "
             '{"data": [articles]}.'
         )
-    return SquadArticles(
-        path,
-        [
-            Article(f"{path}, article {number}", article)
-            for number, article in enumerate(articles, start=1)
-        ],
-        hashlib.sha256(data).hexdigest(),
-    )
+    found = [(f"{path}, article {i}", x) for i, x in enumerate(articles, 1)]
+    return SquadArticles(path, found, hashlib.sha256(data).hexdigest())
 
 
 def _read_tfds(data: SquadData) -> SquadArticles:
@@ -88,18 +69,18 @@ def _read_tfds(data: SquadData) -> SquadArticles:
 
     rows = tfds.read_examples(data.tfds, data.split, data.tfds_data_dir)
     articles, checksum = [], hashlib.sha256()
-    number = 1
+    name, number = f"--tfds={data.tfds}, {data.split}", 1
     for (title, context), group in itertools.groupby(
         rows, lambda row: (row.get("title"), row.get("context"))
     ):
         questions = [_question(row) for row in group]
         paragraph = {"context": context, "qas": questions}
         content = {"title": title, "paragraphs": [paragraph]}
-        where = f"{data.name}, from question {number}"
-        articles.append(Article(where, content))
+        where = f"{name}, from question {number}"
+        articles.append((where, content))
         checksum.update(json.dumps(content).encode())
         number += len(questions)
-    return SquadArticles(data.name, articles, checksum.hexdigest())
+    return SquadArticles(name, articles, checksum.hexdigest())
 
 
 def _question(row: dict[str, Any]) -> dict[str, Any]:
@@ -108,8 +89,8 @@ def _question(row: dict[str, Any]) -> dict[str, Any]:
     question = {name: row[name] for name in names if name in row}
     if "answers" in row:
         texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
+        answers = zip(texts, starts, strict=True)
         question["answers"] = [
-            {"text": text, "answer_start": start}
-            for text, start in zip(texts, starts, strict=True)
+            {"text": text, "answer_start": start} for text, start in answers
         ]
     return question

@@ -22,7 +22,6 @@ from data.squad.predictions import (
     THRESHOLD_FILE,
     Answer,
     Prediction,
-    remove_unwritten,
     write_files,
 )
 from data.squad.scoring import Scorer, find_best_thresholds
@@ -59,14 +58,9 @@ class EnsembleOptions(Settings):
     def _check(self) -> None:
         has_null = self.version_2_with_negative
         threshold = self.null_score_diff_threshold
-        check_null_threshold(
-            self.find_null_threshold,
-            threshold,
-            needs={
-                "version_2_with_negative": has_null,
-                "predict_file": self.predict_file,
-            },
-        )
+        needs = {"version_2_with_negative": has_null}
+        needs["predict_file"] = self.predict_file
+        check_null_threshold(self.find_null_threshold, threshold, needs)
         if threshold is not None and not has_null:
             raise ValueError(
                 f"--null_score_diff_threshold={threshold} needs "
@@ -95,24 +89,23 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     predictions = _averaged(options)
     scored = _scored(options, predictions) if options.predict_file else []
     threshold, found = options.null_score_diff_threshold, {}
-    if threshold is None:
+    if options.find_null_threshold:
+        found = find_best_thresholds(scored)
+        threshold = found["best_f1_thresh"]
+    elif threshold is None:
         threshold = 0.0
-        own = _paths(options.runs if has_null else (), THRESHOLD_FILE)
-        own = list(filter(files.exists, own))
-        if own and not options.find_null_threshold:
+        own = filter(files.exists, _paths(options.runs, THRESHOLD_FILE))
+        if has_null and (path := next(own, None)):
             logging.warning(
                 "%s: the run has a threshold of its own, but the ensemble's is "
                 "0. Give --null_score_diff_threshold, or find it by "
                 "--find_null_threshold and --predict_file.",
-                own[0],
+                path,
             )
-    if options.find_null_threshold:
-        found = find_best_thresholds(scored)
-        threshold = found["best_f1_thresh"]
     for prediction in predictions.values():
         prediction.text = prediction.text_at(threshold)
-    write_files(folder, predictions.values(), has_null)
-    remove_unwritten(folder, metrics=bool(scored), odds=has_null, page=False)
+    others = ["metrics.json"] if scored else []
+    write_files(folder, predictions.values(), has_null, others)
     logging.info("Wrote predictions.json and more to %s", folder)
     if not scored:
         return {}
@@ -176,10 +169,8 @@ def _check_files(options: EnsembleOptions) -> None:
             f"{odds[0]}: the questions of this run may have no answer; pass "
             "--version_2_with_negative."
         )
-    inputs = {
-        "runs": _paths(options.runs, _NBEST) + odds,
-        "predict_file": list(filter(None, [options.predict_file])),
-    }
+    inputs = {"runs": _paths(options.runs, _NBEST) + odds}
+    inputs["predict_file"] = list(filter(None, [options.predict_file]))
     names = ("predictions.json", _NBEST, _ODDS, "metrics.json")
     outputs.check(inputs, {"output_dir": _paths([options.output_dir], *names)})
 
@@ -201,8 +192,7 @@ def _scored(
     if unknown:
         raise ValueError(
             f"{data.name}: the runs have no answer to {len(unknown)} "
-            f"questions, such as {unknown[0]!r}; give the file that they "
-            "answered."
+            f"questions, such as {unknown[0]!r}; give the file they answered."
         )
     if not scored:
         raise ValueError(
@@ -260,9 +250,7 @@ def _average(nbests: Sequence[Sequence[Mapping]]) -> list[Answer]:
         by_text[answer["text"]].append(answer)
     answers = []
     for text, found in by_text.items():
-        probability, *logits = (
-            sum(answer[name] for answer in found) for name in _NUMBERS
-        )
+        probability, *logits = (sum(x[n] for x in found) for n in _NUMBERS)
         logits = [logit / len(found) for logit in logits]
         # A run that does not list the text gives it no probability.
         answers.append(Answer(text, probability / len(nbests), *logits))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from data.records.reuse import RowsReport
-from data.squad.articles import Article, SquadArticles
+from data.squad.articles import SquadArticles
 
 # As in the original, no other white space separates words: a no-break space is
 # part of a word.
@@ -67,11 +67,9 @@ class SquadExample:
     is_impossible: bool = False
     answers: tuple[str, ...] | None = None
 
-    def is_scored(self, version_2_with_negative: bool) -> bool:
+    def is_scored(self, version_2: bool) -> bool:
         """Whether the right answer is known, which may be no answer."""
-        return bool(self.answers) or (
-            version_2_with_negative and self.answers is not None
-        )
+        return bool(self.answers) or version_2 and self.answers is not None
 
 
 @dataclasses.dataclass
@@ -133,7 +131,10 @@ def read_examples(
     report = SquadReport() if report is None else report
     seen: set[str] = set()
     for article in data.articles:
-        for example in _article_examples(article, options, report):
+        for place in _questions(*article, report):
+            example = _example(*place, options, report)
+            if example is None:
+                continue
             if example.qas_id in seen:
                 raise ValueError(
                     f"{data.name}: two questions have the id "
@@ -143,51 +144,42 @@ def read_examples(
             yield example
 
 
-def _article_examples(
-    article: Article, options: ExampleOptions, report: SquadReport
-) -> Iterator[SquadExample]:
-    """Yields the questions of one article; see `read_examples`."""
-    paragraphs = _get(article.content, "paragraphs", list, article.where)
-    title = str(article.content.get("title", ""))
+def _questions(
+    article: str, content: Any, report: SquadReport
+) -> Iterator[tuple[str, Paragraph, Any]]:
+    """Yields place, paragraph and JSON of the questions of one article."""
+    paragraphs = _get(content, "paragraphs", list, article)
+    title = str(content.get("title", ""))
     for number, content in enumerate(paragraphs, start=1):
-        where = f"{article.where}, paragraph {number}"
+        where = f"{article}, paragraph {number}"
         context = _get(content, "context", str, where)
         words = list(_WORD.finditer(context))
-        paragraph = Paragraph(
-            title,
-            context,
-            [word.group() for word in words],
-            [word.start() for word in words],
-        )
+        doc_tokens = [word.group() for word in words]
+        offsets = [word.start() for word in words]
+        paragraph = Paragraph(title, context, doc_tokens, offsets)
         report.num_empty_paragraphs += not words
         questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):
-            at = f"{where}, question {place}"
-            example = _example(question, paragraph, options, report, at)
-            if example:
-                yield example
+            yield f"{where}, question {place}", paragraph, question
 
 
 def _example(
-    content: Any,
+    where: str,
     paragraph: Paragraph,
+    content: Any,
     options: ExampleOptions,
     report: SquadReport,
-    where: str,
 ) -> SquadExample | None:
     """Reads a question; None if its answer is not found."""
     qas_id = _get(content, "id", str, where)
     where = f"{where} (id {qas_id!r})"
-    example = SquadExample(
-        qas_id, _get(content, "question", str, where), paragraph
-    )
+    text = _get(content, "question", str, where)
+    example = SquadExample(qas_id, text, paragraph)
     report.num_empty_questions += not example.question_text.strip()
     answers = []
     if "answers" in content:
         answers = _get(content, "answers", list, where)
-        example.answers = tuple(
-            _get(answer, "text", str, where) for answer in answers
-        )
+        example.answers = tuple(_get(x, "text", str, where) for x in answers)
     if not options.is_training:
         return example
     is_impossible = _is_impossible(content, where)
@@ -207,8 +199,7 @@ def _example(
     # Differs from the original: the first of several answers is used, because
     # an error would make every development set useless for training.
     report.num_several_answers += len(answers) > 1
-    first = _get(answers[0], "answer_start", int, where)
-    return _with_answer(example, answers[0]["text"], first, report, where)
+    return _with_answer(example, answers[0], report, where)
 
 
 def _is_impossible(content: dict, where: str) -> bool:
@@ -228,13 +219,10 @@ def _is_impossible(content: dict, where: str) -> bool:
 
 
 def _with_answer(
-    example: SquadExample,
-    text: str,
-    first: int,
-    report: SquadReport,
-    where: str,
+    example: SquadExample, answer: dict, report: SquadReport, where: str
 ) -> SquadExample | None:
     """Sets the answer's position; None if the text there is different."""
+    text, first = answer["text"], _get(answer, "answer_start", int, where)
     length = len(example.paragraph.context)
     if not 0 <= first <= first + len(text) <= length:
         raise ValueError(

@@ -1,8 +1,8 @@
 """Writes questions, predictions and answers as one HTML page."""
 
-import contextlib
+import itertools
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from data.squad.predictions import Answer, Prediction
@@ -13,33 +13,25 @@ _SCRIPT = pathlib.Path(__file__).with_name("page.js")
 _NUM_OTHERS = 4  # next best answers that are shown
 
 
-@contextlib.contextmanager
-def open_page(
-    path: str, title: str
-) -> Iterator[Callable[[Prediction, QuestionScore | None], None]]:
-    """Opens the page; yields a function that adds a question and its score.
+def write_page(
+    path: str,
+    title: str,
+    scored: Iterable[tuple[Prediction, QuestionScore | None]],
+) -> None:
+    """Writes the page of questions and their scores.
 
     Questions on one paragraph are consecutive. A score of None means that the
     right answer is unknown.
     """
-    paragraph, questions = None, []
-    with html_pages.open_page(path, title, _SCRIPT) as write:
-
-        def write_paragraph() -> None:
-            if questions:
-                title, context, *_ = paragraph
-                shown = {"title": title, "context": context}
-                write(shown | {"questions": questions})
-
-        def add(prediction: Prediction, score: QuestionScore | None) -> None:
-            nonlocal paragraph, questions
-            if prediction.example.paragraph is not paragraph:
-                write_paragraph()
-                paragraph, questions = prediction.example.paragraph, []
-            questions.append(_question(prediction, score))
-
-        yield add
-        write_paragraph()
+    with html_pages.open_page(path, title, _SCRIPT) as add:
+        for _, group in itertools.groupby(
+            scored, lambda pair: id(pair[0].example.paragraph)
+        ):
+            pairs = list(group)
+            paragraph = pairs[0][0].example.paragraph
+            shown = {"title": paragraph.title, "context": paragraph.context}
+            questions = [_question(*pair) for pair in pairs]
+            add(shown | {"questions": questions})
 
 
 def _question(

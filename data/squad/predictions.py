@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from absl import logging
@@ -15,6 +15,8 @@ from data.storage import files
 THRESHOLD_FILE = "null_threshold.json"
 # Of an answer in nbest_predictions.json.
 _WRITTEN = ("text", "probability", "start_logit", "end_logit")
+# Files that not every prediction has.
+_OPTIONAL = ("metrics.json", "null_odds.json", "predictions.html")
 
 
 class Answer(NamedTuple):
@@ -64,11 +66,15 @@ class Prediction:
 
 
 def write_files(
-    folder: str, predictions: Iterable[Prediction], version_2: bool
+    folder: str,
+    predictions: Iterable[Prediction],
+    version_2: bool,
+    others: Sequence[str] = (),
 ) -> None:
     """Writes predictions.json, nbest_predictions.json and null_odds.json.
 
-    The files equal the original's byte for byte.
+    The files equal the original's byte for byte. Files of an earlier prediction
+    are removed, except `others`, which the caller writes.
     """
     texts, n_best, odds = {}, {}, {}
     for prediction in predictions:
@@ -85,18 +91,9 @@ def write_files(
     with files.whole_files(paths) as temporary:
         for path, content in zip(temporary, contents.values(), strict=True):
             files.write_text(path, json.dumps(content, indent=4) + "\n")
-
-
-def remove_unwritten(
-    folder: str, *, metrics: bool, odds: bool, page: bool
-) -> None:
-    """Removes the files of an earlier prediction that are not replaced."""
-    for name, is_written in (
-        ("metrics.json", metrics),
-        ("null_odds.json", odds),
-        ("predictions.html", page),
-    ):
+    # Not earlier, so that an error keeps the earlier prediction.
+    for name in _OPTIONAL:
         path = os.path.join(folder, name)
-        if not is_written and files.exists(path):
+        if name not in {*contents, *others} and files.exists(path):
             files.remove(path)
             logging.info("Removed %s, which an earlier prediction wrote.", path)

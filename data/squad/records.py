@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -80,10 +80,10 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
         return
     lines = [json.dumps(x, ensure_ascii=False) for x in report.not_found]
     text = "".join(f"{line}\n" for line in lines)
-    with files.open_whole(path) as file:
-        # Half a surrogate pair is legal in JSON but not in UTF-8, so it is
-        # written as an escape such as \ud800.
-        file.write(text.encode("utf-8", "backslashreplace"))
+    # Half a surrogate pair is legal in JSON but not in UTF-8, so it is written
+    # as an escape such as \ud800.
+    text = text.encode("utf-8", "backslashreplace").decode()
+    files.write_text(path, text)
     logging.warning(
         "%d questions are left out because the text at answer_start does "
         "not contain the answer; they are listed in %s.",
@@ -106,34 +106,21 @@ def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     if is_training:
         random.Random(_SHUFFLE_SEED).shuffle(found)
     windows = list(itertools.chain.from_iterable(found))
+    length = questions.options.max_seq_length
+    specs = feature_specs(length, is_training)
     for window in windows[:_NUM_LOGGED]:
         _log(window, is_training)
-    with (
-        files.whole_files([path]) as (temporary,),
-        tfrecord.RecordWriter(temporary) as writer,
-    ):
+    whole = files.whole_files([path])
+    with whole as (temporary,), tfrecord.RecordWriter(temporary) as writer:
         for start in range(0, len(windows), _BLOCK):
-            block = windows[start : start + _BLOCK]
-            _write_block(block, questions, writer, report)
-    return report, writer.sha256
-
-
-def _write_block(
-    windows: Sequence[Window],
-    questions: Questions,
-    writer: tfrecord.RecordWriter,
-    report: SquadReport,
-) -> None:
-    """Numbers and writes windows."""
-    length = questions.options.max_seq_length
-    features = columns(windows, length)
-    first = _FIRST_UNIQUE_ID + writer.num_records
-    features["unique_ids"] = np.arange(first, first + len(windows))[:, None]
-    specs = feature_specs(length, questions.reading.is_training)
-    for record in encode_examples(specs, features):
-        writer.write(record)
-    report.num_tokens += int(features["input_mask"].sum())
+            features = columns(windows[start : start + _BLOCK], length)
+            ids = start + np.arange(len(features["input_ids"]))
+            features["unique_ids"] = (_FIRST_UNIQUE_ID + ids)[:, None]
+            for record in encode_examples(specs, features):
+                writer.write(record)
+            report.num_tokens += int(features["input_mask"].sum())
     report.num_places += length * len(windows)
+    return report, writer.sha256
 
 
 def _log(window: Window, is_training: bool) -> None:

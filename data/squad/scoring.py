@@ -31,9 +31,7 @@ def normalize_answer(text: str) -> str:
 
 
 def score_answer(
-    prediction: str,
-    answers: Sequence[str],
-    version_2_with_negative: bool = False,
+    prediction: str, answers: Sequence[str], version_2: bool = False
 ) -> QuestionScore:
     """Returns the best exact match and the best F1 over the reference answers.
 
@@ -46,15 +44,15 @@ def score_answer(
     """
     normalized = normalize_answer(prediction)
     gold = [normalize_answer(answer) for answer in answers]
-    if version_2_with_negative:
+    if version_2:
         gold = [answer for answer in gold if answer] or [""]
-    f1s = [_f1(normalized, one, version_2_with_negative) for one in gold]
+    f1s = [_f1(normalized, one, version_2) for one in gold]
     return QuestionScore(float(normalized in gold), max(f1s, default=0.0))
 
 
-def _f1(prediction: str, answer: str, version_2_with_negative: bool) -> float:
+def _f1(prediction: str, answer: str, version_2: bool) -> float:
     """F1 of the words of two normalized texts."""
-    if version_2_with_negative and not (prediction and answer):
+    if version_2 and not (prediction and answer):
         return float(prediction == answer)
     words, right_words = prediction.split(), answer.split()
     common = collections.Counter(words) & collections.Counter(right_words)
@@ -72,9 +70,7 @@ class Scorer:
     def __init__(self, version_2_with_negative: bool = False):
         self._version_2 = version_2_with_negative
         # Of questions with and without an answer, and of all.
-        self._scores: dict[str, list[QuestionScore]] = {"": []}
-        if version_2_with_negative:
-            self._scores |= {"HasAns_": [], "NoAns_": []}
+        self._scores = {"": [], "HasAns_": [], "NoAns_": []}
 
     def add(self, prediction: str, answers: Sequence[str]) -> QuestionScore:
         """Adds the score of an answer; returns the score."""
@@ -114,10 +110,6 @@ def find_best_thresholds(predictions: Sequence[Prediction]) -> dict[str, float]:
 
     Source: find_best_thresh of evaluate-v2.0.py.
     """
-    if not predictions:
-        raise ValueError(
-            "--find_null_threshold: there is no question with known answers."
-        )
     scores, of_null = [], []
     for prediction in predictions:
         right = prediction.example.answers

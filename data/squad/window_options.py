@@ -5,6 +5,8 @@ from typing import Any
 
 from data.settings import Settings, refuse, setting
 
+# The score difference of a question whose only candidate is "".
+LARGE_SCORE = 1_000_000.0
 NUM_SPECIAL = 3  # tokens of a window: [CLS], and [SEP] after each of its texts
 
 

@@ -101,9 +101,8 @@ class Window:
     @property
     def doc_ids(self) -> np.ndarray:
         """The ids of the text in the row."""
-        return self.paragraph.ids[
-            self.doc_start : self.doc_start + self.doc_length
-        ]
+        end = self.doc_start + self.doc_length
+        return self.paragraph.ids[self.doc_start : end]
 
     @property
     def tokens(self) -> np.ndarray:
@@ -148,37 +147,29 @@ def convert_examples(
         parts = spans(len(tokenized.ids), room, options.doc_stride)
         windows = [Window(tokenized, query_ids, *part) for part in parts]
         if is_training:
-            _place_answer(example, windows, tokenizer, report)
+            _place_answer(example, windows, report)
         report.num_examples += 1
         report.num_windows += len(windows)
         yield example, windows
 
 
+@dataclasses.dataclass
 class Questions:
     """Questions and their windows, of which records and answers are made.
 
-    Args:
+    Attributes:
       data: the articles.
       tokenizer: makes the windows.
       options: lengths of the windows.
       reading: what is read of the questions.
-
-    Attributes:
       report: counts of what was read and converted.
     """
 
-    def __init__(
-        self,
-        data: SquadArticles,
-        tokenizer: FullTokenizer,
-        options: WindowOptions,
-        reading: ExampleOptions,
-    ):
-        self.data = data
-        self.tokenizer = tokenizer
-        self.options = options
-        self.reading = reading
-        self.report = SquadReport()
+    data: SquadArticles
+    tokenizer: FullTokenizer
+    options: WindowOptions
+    reading: ExampleOptions
+    report: SquadReport = dataclasses.field(default_factory=SquadReport)
 
     @functools.cached_property
     def examples(self) -> list[SquadExample]:
@@ -188,25 +179,14 @@ class Questions:
     @functools.cached_property
     def converted(self) -> list[Question]:
         """Each question with its windows."""
-        examples = tracked(
-            self.examples, f"reading {self.data.name}", "questions"
-        )
-        return list(
-            convert_examples(
-                examples,
-                self.tokenizer,
-                self.options,
-                self.reading.is_training,
-                self.report,
-            )
-        )
+        told = f"reading {self.data.name}"
+        examples = tracked(self.examples, told, "questions")
+        how = self.tokenizer, self.options, self.reading.is_training
+        return list(convert_examples(examples, *how, self.report))
 
 
 def _place_answer(
-    example: SquadExample,
-    windows: Sequence[Window],
-    tokenizer: FullTokenizer,
-    report: SquadReport,
+    example: SquadExample, windows: Sequence[Window], report: SquadReport
 ) -> None:
     """Sets the labels of each window."""
     if example.is_impossible:
@@ -215,7 +195,7 @@ def _place_answer(
         return
     if not windows:
         return
-    start, end = _answer_tokens(example, windows[0].paragraph, tokenizer)
+    start, end = _answer_tokens(example, windows[0].paragraph)
     for window in windows:
         # Differs from the original: an answer without wordpieces, such as a
         # zero-width space, is in no window, because it would end before it
@@ -229,9 +209,7 @@ def _place_answer(
 
 
 def _answer_tokens(
-    example: SquadExample,
-    paragraph: TokenizedParagraph,
-    tokenizer: FullTokenizer,
+    example: SquadExample, paragraph: TokenizedParagraph
 ) -> tuple[int, int]:
     """Returns the first and the last wordpiece of the answer.
 
@@ -242,7 +220,7 @@ def _answer_tokens(
     """
     start = paragraph.bounds[example.start_position]
     end = paragraph.bounds[example.end_position + 1]
-    answer = tokenizer.encode(example.orig_answer_text)
+    answer = paragraph.tokenizer.encode(example.orig_answer_text)
     ids = paragraph.ids[start:end].tolist()
     for i in range(len(ids) - len(answer) + 1):
         if answer and ids[i : i + len(answer)] == answer:

@@ -6,10 +6,8 @@ table_files  files of a user's table: names, formats, separators
 splits       a dev set drawn from the train set
 examples     the classes of examples
 task         the base class of tasks, and their registration
-glue         the nine tasks of GLUE and its diagnostic set
-xnli         XNLI
-swag         SWAG and CODAH
-race         RACE
+glue         the nine tasks of GLUE, its diagnostic set, XNLI
+choice       SWAG, CODAH, RACE
 conll        a label for each word: CoNLL-2003, CoNLL-U
 user         tables of the user
 tfds         tasks whose examples come from tensorflow-datasets
@@ -24,13 +22,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from data.settings import nearest
-from data.tasks.examples import (
+from data.tasks.examples import (  # noqa: F401
     ChoiceExample,
     InputExample,
     PaddingInputExample,
     TaggingExample,
 )
-from data.tasks.task import (
+from data.tasks.task import (  # noqa: F401
     KINDS,
     DataProcessor,
     Task,
@@ -40,22 +38,6 @@ from data.tasks.task import (
     task_names,
 )
 from data.tasks.tfds import make_tfds_task
-
-__all__ = [
-    "KINDS",
-    "ChoiceExample",
-    "DataProcessor",
-    "InputExample",
-    "PaddingInputExample",
-    "TaggingExample",
-    "Task",
-    "get_task",
-    "has_dev_file",
-    "register",
-    "require_task",
-    "task_names",
-    "task_options",
-]
 
 # Options that name the files of a table; without a folder they are whole paths.
 FILES = ("train_file", "dev_file", "test_file")
@@ -124,12 +106,7 @@ def require_task(name: str) -> None:
         )
 
 
-def task_options(name: str) -> tuple[str, ...]:
-    """The names of a task's options."""
-    return tuple(task_defaults(name))
-
-
-def task_defaults(name: str) -> dict[str, Any]:
+def task_options(name: str) -> dict[str, Any]:
     """The options of a task, each with its default."""
     parameters = inspect.signature(task_class(name.lower())).parameters
     return {n: p.default for n, p in parameters.items() if n != "data_dir"}

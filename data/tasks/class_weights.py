@@ -28,8 +28,7 @@ def parse_weights(given: Any) -> ClassWeights:
         given = given.split(",") if given else ()
     try:
         if isinstance(given, Mapping):
-            values = map(float, given.values())
-            weights = dict(zip(map(label_of, given), values, strict=True))
+            weights = {label_of(label): float(x) for label, x in given.items()}
             numbers = weights.values()
         elif not isinstance(given, list | tuple):
             raise TypeError
@@ -62,27 +61,23 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
             "--class_weights is for tasks of the kinds classification and "
             f"tagging, not {task.kind}; leave it out."
         )
+    weights = given
     if given == BALANCED:
         weights = _balanced(task)
     elif isinstance(given, Mapping):
+        if unknown := given.keys() - task.labels:
+            raise ValueError(
+                f"--class_weights has a weight of {min(unknown)!r}, which is "
+                f"not a label; expected {describe_labels(task.labels)}."
+            )
         weights = [given.get(label, 1.0) for label in task.labels]
-    else:
-        weights = given
-    unknown = given.keys() - task.labels if isinstance(given, Mapping) else ()
-    if unknown:
-        raise ValueError(
-            f"--class_weights has a weight of {min(unknown)!r}, which is not a "
-            f"label; expected {describe_labels(task.labels)}."
-        )
     if len(weights) != len(task.labels):
         raise ValueError(
             f"--class_weights={given!r:.60}; expected {len(task.labels)} "
             f"weights, one for each label: {', '.join(task.labels):.200}."
         )
-    text = ", ".join(
-        f"{label} {weight:.4g}"
-        for label, weight in zip(task.labels, weights, strict=True)
-    )
+    pairs = zip(task.labels, weights, strict=True)
+    text = ", ".join(f"{label} {weight:.4g}" for label, weight in pairs)
     logging.info("Weights of the labels in the loss: %s", text)
     return tuple(weights)
 

@@ -22,7 +22,6 @@ _NO_VALUE = "_"  # of CoNLL-U
 _TAG = re.compile(r"([BIESUL])-(.+)")
 # Other white space, such as a no-break space, can be part of a word.
 _SEPARATORS = " \t"
-_SPACES = re.compile(" +")
 # Names of the release and of common copies.
 _NAMES = {
     "train": ("train.txt", "eng.train", "train.conll", "train.tsv"),
@@ -71,11 +70,8 @@ class Conll(Task):
     def labels(self) -> tuple[str, ...]:
         """The given labels, or the training file's labels, sorted."""
         given = self._given_labels or self.model_labels
-        return given or rows.sorted_labels(
-            label
-            for example in self._read_any("train")
-            for label in example.labels
-        )
+        found = (x for one in self._read_any("train") for x in one.labels)
+        return given or rows.sorted_labels(found)
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -92,8 +88,7 @@ class Conll(Task):
             for label in unknown:
                 raise ValueError(
                     f"{self._path(set_name)}, sentence {example.guid}: label "
-                    f"{label!r}, expected "
-                    f"{rows.describe_labels(self.labels)}."
+                    f"{label!r}, expected {rows.describe_labels(self.labels)}."
                 )
             yield example
 
@@ -146,10 +141,9 @@ class Conll(Task):
 
     def _row(self, path: str, line: int, text: str, width: int | None) -> Row:
         """Parses a line; raises ValueError if its width is different."""
-        if "\t" in text:
-            cells = text.split("\t")
-        else:
-            cells = _SPACES.split(text.strip(" "))
+        cells = text.split("\t")
+        if len(cells) == 1:
+            cells = list(filter(None, text.split(" ")))
         names = self.columns if len(cells) == len(self.columns) else ()
         row = Row(path, line, line - 1, names, cells)
         if len(cells) != (width or len(cells)):

@@ -1,10 +1,10 @@
-"""The nine tasks of GLUE and its diagnostic set, in GLUE's own files.
+"""The nine tasks of GLUE, its diagnostic set and XNLI, in their own files.
 
 The files are tab-separated, and quotes are ordinary characters. A column is
 found by its name in the header, or by its number as in the original. So a
 user's files need the same order of columns but not the same names.
 
-Source: the processors of run_classifier.py (CoLA, MRPC, MNLI).
+Source: the processors of run_classifier.py (CoLA, MRPC, MNLI, XNLI).
 """
 
 import os
@@ -15,6 +15,8 @@ from data.tasks.examples import InputExample
 from data.tasks.rows import Column, Row
 from data.tasks.table_files import with_columns
 from data.tasks.task import Task, register
+
+_LANGUAGE = Column("language", 0)  # of XNLI
 
 
 class GlueTask(Task):
@@ -119,9 +121,8 @@ class StsB(GlueTask):
 
     def submission(self, set_name, predictions):
         """Limits the numbers to 0 to 5; see `Task.submission`."""
-        return super().submission(
-            set_name, [min(max(value, 0.0), 5.0) for value in predictions]
-        )
+        limited = [min(max(value, 0.0), 5.0) for value in predictions]
+        return super().submission(set_name, limited)
 
 
 @register("qqp")
@@ -195,3 +196,49 @@ class Wnli(GlueTask):
 
     texts = (Column("sentence1", 1), Column("sentence2", 2))
     submission_files = {"test": "WNLI.tsv"}
+
+
+@register("xnli")
+class Xnli(_Inference):
+    """XNLI: inference in one of fifteen languages.
+
+    `data_dir` has `multinli/multinli.train.LANGUAGE.tsv`, `xnli.dev.tsv` and
+    `xnli.test.tsv`; the original's language is `zh`.
+    """
+
+    # Differs from the original: all languages and the test set, because the
+    # original's class has only Chinese and no test set.
+    def __init__(self, data_dir: str, language: str = "zh"):
+        super().__init__(data_dir)
+        self.language = language
+
+    def columns(self, set_name: str) -> tuple[Column, ...]:
+        """Returns the columns of the label and of the texts."""
+        if set_name == "train":
+            return (Column("label", 2), Column("premise", 0), Column("hypo", 1))
+        texts = Column("sentence1", 6), Column("sentence2", 7)
+        return (Column("gold_label", 1), *texts)
+
+    def table(self, set_name: str) -> Iterator[Row]:
+        """Yields the rows in the language."""
+        if set_name == "train":
+            name = f"multinli/multinli.train.{self.language}.tsv"
+            yield from rows.read_table(os.path.join(self.data_dir, name))
+            return
+        path = os.path.join(self.data_dir, f"xnli.{set_name}.tsv")
+        languages = set()
+        for row in rows.read_table(path):
+            languages.add(row.text(_LANGUAGE))
+            if row.text(_LANGUAGE) == self.language:
+                yield row
+        if languages and self.language not in languages:
+            raise ValueError(
+                f"{path}: no row has --language={self.language}; it has "
+                f"{', '.join(sorted(languages))}."
+            )
+
+    def label_of(self, row: Row, column: Column) -> str:
+        """Returns the label; the training files write `contradictory`."""
+        if row.value(column) == "contradictory":
+            return "contradiction"
+        return super().label_of(row, column)

@@ -81,7 +81,7 @@ def _rows(
         if names and not kept:
             raise ValueError(
                 f"{name} has none of the columns {', '.join(columns)}; it has "
-                f"{', '.join(map(str, names)) or 'none'}. Name the columns by "
+                f"{', '.join(map(str, names))}. Name the columns by "
                 "text=... and label=..."
             )
         if len(kept) > len(set(kept)):
@@ -129,11 +129,6 @@ def is_path(table: Any) -> bool:
     return isinstance(table, str | os.PathLike)
 
 
-def lines_of(path: str) -> list[str]:
-    """The lines of a file that may be missing."""
-    return list(files.read_lines(path)) if files.exists(path) else []
-
-
 @contextlib.contextmanager
 def put_back_if_refused(paths: Set[str], has_run: bool) -> Iterator[None]:
     """Keeps the tables that a folder's model was trained and scored on.
@@ -141,12 +136,15 @@ def put_back_if_refused(paths: Set[str], has_run: bool) -> Iterator[None]:
     New ones are removed: they may hold trained rows. A first call's stay, if
     the folder has no run.
     """
-    before = {path: lines_of(path) for path in paths if files.exists(path)}
+    before = {
+        path: "".join(f"{line}\n" for line in files.read_lines(path))
+        for path in filter(files.exists, paths)
+    }
     try:
         yield
     except (ValueError, OSError):
-        for path, lines in before.items():
-            files.write_text(path, "".join(f"{line}\n" for line in lines))
+        for path, text in before.items():
+            files.write_text(path, text)
         for path in paths - before.keys():
             if (before or has_run) and files.exists(path):
                 files.remove(path)

@@ -98,7 +98,7 @@ class Row(NamedTuple):
         remedy = "Rename it in the file, as the task's files have it."
         if column.flag:
             remedy = (
-                f"{self._hint(column)}Name the columns as they are in the "
+                f"{self._hint()}Name the columns as they are in the "
                 "file, or in tsv and csv files number them from 0, by "
                 f"--{column.flag}."
             )
@@ -124,7 +124,7 @@ class Row(NamedTuple):
                 *(self.path, column.name, column.number, found),
             )
 
-    def _hint(self, column: Column) -> str:
+    def _hint(self) -> str:
         """Names the separator of a line that was read as one cell."""
         cells = self.names or self.cells
         if len(cells) != 1:
@@ -209,11 +209,9 @@ def converted(
     bad = []
     for row in table:
         try:
-            found = convert(row)
+            yield convert(row)
         except BadRow as error:
             bad.append(str(error))
-        else:
-            yield found
     if len(bad) == 1:
         raise ValueError(bad[0])
     if bad:
@@ -281,44 +279,28 @@ def read_cells(
     ordinary character. An empty line is [], but those at the end of the file
     are ignored. ValueError: a quote is not closed.
     """
-    if quotechar is None:
-        # The csv module is slower and refuses cells of 131,073 characters.
-        numbered = (
-            (number, line.split(delimiter) if line else [])
-            for number, line in enumerate(files.read_lines(path), start=1)
-        )
-    else:
-        numbered = _quoted(path, delimiter, quotechar)
-    empty = []
-    for line, cells in numbered:
-        if not cells:
-            empty.append((line, cells))
-            continue
-        yield from empty
-        yield line, cells
-        empty = []
-
-
-def _quoted(
-    path: str, delimiter: str, quotechar: str
-) -> Iterator[tuple[int, list[str]]]:
     lines = (f"{line}\n" for line in files.read_lines(path))
     # Long texts exceed the default, 131,072 characters. The limit is global to
     # the process.
     csv.field_size_limit(_MAX_CELL)
-    reader = csv.reader(
-        lines, delimiter=delimiter, quotechar=quotechar, strict=True
-    )
-    start = 1
+    how = {"delimiter": delimiter, "quotechar": quotechar, "strict": True}
+    if quotechar is None:
+        how["quoting"] = csv.QUOTE_NONE
+    reader = csv.reader(lines, **how)
+    start, empty = 1, []
     try:
         for cells in reader:
-            yield start, cells
+            if cells:
+                yield from empty
+                yield start, cells
+                empty = []
+            else:
+                empty.append((start, cells))
             start = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
             f"{path}, lines {start} to {reader.line_num}: {error}; expected "
-            f"cells in quotes ({quotechar}) to be closed, and quotes in them "
-            "doubled."
+            f"quotes ({quotechar}) to be closed, and quotes in cells doubled."
         ) from None
 
 

@@ -59,9 +59,9 @@ class TableFiles:
         Raises ValueError if a column is missing, is there twice, or is given by
         its number in a file that has only names.
         """
-        needed = self._columns_of(set_name)
-        columns = [*needed, self.id_column] if self.id_column else needed
-        left_out, path = [], self.path(set_name)
+        columns, path = self._columns_of(set_name), self.path(set_name)
+        needed = [column for column in columns if column is not self.id_column]
+        left_out = []
         for row in self._rows(path, set_name, columns):
             if self.drop_missing and any(map(row.is_empty, needed)):
                 left_out.append(row.line)
@@ -116,8 +116,8 @@ class TableFiles:
         return self.usual(set_name) if is_beside else None
 
     def _columns_of(self, set_name: str) -> list[Column]:
-        has_label = self.label and set_name != "test"
-        return [*self.columns, *([self.label] if has_label else [])]
+        label = self.label if set_name != "test" else None
+        return [*self.columns, *filter(None, [label, self.id_column])]
 
     def _format(self, path: str) -> str:
         suffix = os.path.splitext(path)[1].lower()
@@ -131,16 +131,15 @@ class TableFiles:
         """The given separator; else a tab, or for csv files the train set's."""
         if self.separator or self._format(path) != ".csv":
             return self.separator or "\t"
-        of_train = self.of_train if set_name != "train" else ""
-        if set_name != "train" and not of_train:
+        if set_name == "train":
+            self.of_train = self._find_separator(set_name, path, "")
+            return self.of_train
+        if not self.of_train:
             train = self.names["train"] and self.path("train")
             train = train or self.usual("train")
             if train and files.exists(train) and self._format(train) == ".csv":
-                of_train = self._separator_of("train", train)
-        mark = self._find_separator(set_name, path, of_train)
-        if set_name == "train":
-            self.of_train = mark
-        return mark
+                self._separator_of("train", train)
+        return self._find_separator(set_name, path, self.of_train)
 
     def _find_separator(self, set_name: str, path: str, of_train: str) -> str:
         """Finds out what separates the cells of a csv file, by its first rows.
@@ -153,7 +152,6 @@ class TableFiles:
         train set's gives one column and another one several.
         """
         columns, quotechar = self._columns_of(set_name), self._quotechar(path)
-        columns += [self.id_column] if self.id_column else []
         fitting, widths = [], {}
         for mark in SEPARATORS:
             cells, widths[mark] = _shape(path, mark, quotechar)
@@ -194,8 +192,7 @@ def find_file(
         return given if "://" in given else os.path.join(data_dir, given)
     if not data_dir:
         raise FileNotFoundError(
-            f"--{set_name}_file is not given, and --data_dir neither; give one "
-            "of them."
+            f"Neither --{set_name}_file nor --data_dir is given; give one."
         )
     if found := first_of(data_dir, usual):
         return found

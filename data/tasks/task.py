@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -26,13 +26,6 @@ KINDS = ("classification", "regression", "multilabel", "choice", "tagging")
 
 # Name -> class; filled by `register`.
 _CLASSES: dict[str, type] = {}
-
-
-class Submission(NamedTuple):
-    """A file for a benchmark's server, under the name that it expects."""
-
-    file_name: str
-    text: str
 
 
 class Task:
@@ -142,8 +135,7 @@ class Task:
             # test set must be complete. Many of them mean a wrong column.
             logging.warning(
                 "--task_name=%s: %d of %d examples of the %s set have an empty "
-                "text, which is kept; the first is %s. Are these the right "
-                "columns?",
+                "text, which is kept; the first is %s. Are the columns right?",
                 *(self.name, len(empty), count, set_name, empty[0]),
             )
 
@@ -197,21 +189,18 @@ class Task:
 
     def submission(
         self, set_name: str, predictions: Sequence[str | float]
-    ) -> Submission | None:
-        """Makes a test set's file for a benchmark's server, if it has one.
+    ) -> str:
+        """Returns a test set's file for a benchmark's server.
 
-        Each prediction is the text of a label, or a number; None = no server.
+        Each prediction is the text of a label, or a number.
         """
-        file_name = self.submission_files.get(self.set_name(set_name))
-        if file_name is None:
-            return None
         lines = ["index\tprediction"]
         numbers = self.submission_numbers(set_name)
         for number, prediction in zip(numbers, predictions, strict=False):
             if not isinstance(prediction, str):
                 prediction = f"{prediction:.3f}"
             lines.append(f"{number}\t{prediction}")
-        return Submission(file_name, "\n".join([*lines, ""]))
+        return "\n".join([*lines, ""])
 
 
 class DataProcessor:
@@ -250,8 +239,7 @@ class DataProcessor:
         for line, cells in rows.read_cells(input_file, quotechar=quotechar):
             if not cells:
                 raise ValueError(
-                    f"{input_file}: line {line} is empty; expected a row on "
-                    "each line. Remove it."
+                    f"{input_file}: line {line} is empty, not a row; remove it."
                 )
             lines.append(cells)
         return lines

@@ -42,10 +42,7 @@ _SOURCES = {
 
 
 def make_tfds_task(
-    name: str,
-    data_set: str,
-    tfds_data_dir: str | None,
-    options: Mapping[str, Any],
+    name: str, data_set: str, data_dir: str | None, options: Mapping[str, Any]
 ) -> Task:
     """Creates a task whose examples come from tensorflow-datasets.
 
@@ -63,13 +60,13 @@ def make_tfds_task(
         raise ValueError("--task_name=tsv: --tfds is empty; name the data set.")
     task = make_task(name, "", options)
     if name == "tsv":
-        task.table = functools.partial(_read, data_set, tfds_data_dir)
+        task.table = functools.partial(_read, data_set, data_dir)
         return task
     source = _SOURCES[name]
-    read = functools.partial(_read, data_set or source.data_set, tfds_data_dir)
+    read = functools.partial(_read, data_set or source.data_set, data_dir)
     task.table = functools.partial(_table, task, source, read)
     task.submission_numbers = lambda set_name: (
-        row.number for row in task.table(task.set_name(set_name))
+        row.number for row in task.table(set_name)
     )
     return task
 
@@ -96,7 +93,7 @@ def _table(
     set_name: str,
 ) -> Iterator[Row]:
     """Yields the rows of a data set as those of the task's own files."""
-    names = [column.name for column in task.columns(set_name)]
+    names = (*(column.name for column in task.columns(set_name)), "index")
     rows = read(set_name)
     if file_name := task.submission_files.get(set_name):
         rows = _in_order_of_idx(rows, file_name)
@@ -106,11 +103,8 @@ def _table(
         if label in source.names:
             label = task.labels[source.names.index(label)]
         texts = [_text(row, name, task) for name in source.texts]
-        yield row._replace(
-            number=number,
-            names=(*names, "index"),
-            cells=(label, *texts, number),
-        )
+        cells = (label, *texts, number)
+        yield row._replace(number=number, names=names, cells=cells)
 
 
 def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:

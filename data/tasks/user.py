@@ -82,7 +82,7 @@ class UserTable(Task):
         self._id = Column.parse(id_column, "id_column") if id_column else None
         self._label = Column.parse(label_column, "label_column")
         self._check(kind, labels)
-        self.kind, self._usual_metrics, *_ = _KINDS[kind]
+        self.kind, usual_metrics, *_ = _KINDS[kind]
         self.label_separator = label_separator
         names = dict(train=train_file, dev=dev_file, test=test_file)
         self.files = TableFiles(
@@ -90,7 +90,7 @@ class UserTable(Task):
             *(self._label, self._id, quoted, separator, drop_missing),
         )
         self._given_labels = rows.given_labels(labels)
-        self._given_metrics = tuple(metrics)
+        self._metrics = tuple(metrics) or usual_metrics
         self._dev_share = dev_share
         if dev_share is not None:
             splits.check_share(dev_share, self.files)
@@ -151,9 +151,7 @@ class UserTable(Task):
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
         """The given metrics, or the kind's own."""
-        if self._given_metrics or self._usual_metrics:
-            return self._given_metrics or self._usual_metrics
-        return metrics.for_tags(self.labels)
+        return self._metrics or metrics.for_tags(self.labels)
 
     def table(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set's file."""
@@ -163,11 +161,8 @@ class UserTable(Task):
         """Yields rows; with `dev_share`, train and dev share a file."""
         if self._dev_share is None or set_name == "test":
             return self.table(set_name)
-        return (
-            row
-            for place, row in enumerate(self.table("train"))
-            if (place in self.dev_places) == (set_name == "dev")
-        )
+        is_dev, numbered = set_name == "dev", enumerate(self.table("train"))
+        return (x for i, x in numbered if (i in self.dev_places) == is_dev)
 
     @functools.cached_property
     def dev_places(self) -> frozenset[int]:
@@ -191,7 +186,7 @@ class UserTable(Task):
         # The labels of a test set are unknown, or from another vocabulary.
         label = None if set_name == "test" else self._answer(row)
         if self.kind == "tagging":
-            words = self._listed(row, self._texts[0], None)
+            words = self._listed(row, self._texts[0])
             if not words:
                 row.fail(f"no words in column {self._texts[0]}.")
             if label is not None and len(label) != len(words):
@@ -218,29 +213,25 @@ class UserTable(Task):
     def _labels_of(self, row: Row) -> tuple[str, ...]:
         """Returns the labels of a row without checking them."""
         if self.kind in ("multilabel", "tagging"):
-            is_tagged = self.kind == "tagging"
-            separator = None if is_tagged else self.label_separator
-            return self._listed(row, self._label, separator)
+            return self._listed(row, self._label)
         if row.is_empty(self._label):
             row.fail(f"no label in column {self._label}; expected one.")
         return (rows.label_text(row.value(self._label)),)
 
-    def _listed(
-        self, row: Row, column: Column, separator: str | None
-    ) -> tuple[str, ...]:
+    def _listed(self, row: Row, column: Column) -> tuple[str, ...]:
         """Returns a list, a JSON list, or a text split at the separator.
 
-        A separator of None is ASCII white space.
+        In tagging that is ASCII white space.
         """
         value = row.value(column)
         # Words may begin with a bracket: only a quote behind it tells a list.
         marks = ("[",) if column == self._label else ('["', "['")
         if not isinstance(value, str) or value.lstrip().startswith(marks):
             return row.texts(column)
-        if separator is None:
+        if self.kind == "tagging":
             parts = _WHITE_SPACE.split(value)
         else:
-            parts = map(str.strip, value.split(separator))
+            parts = map(str.strip, value.split(self.label_separator))
         return tuple(filter(None, parts))
 
     def _choices_of(self, row: Row) -> tuple[str, ...]:
@@ -287,9 +278,7 @@ def _warn_of_header(
             "%s, line %d: the label %s is in no other row. Is this line a "
             "header? Columns are given by number, so it is an example. Name "
             "them as in the header, by --text_columns and --label_column.",
-            row.path,
-            row.line,
-            ", ".join(map(repr, labels)),
+            *(row.path, row.line, ", ".join(map(repr, labels))),
         )
 
 

@@ -16,7 +16,7 @@ from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.squad import answers
-from data.squad.articles import Article, SquadArticles
+from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, read_examples
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples
@@ -138,7 +138,7 @@ class _Reader(LiteAnswers):
         options = settings.make(AnswerOptions, self._said)
         asked = {"id": "", "question": question}
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
-        articles = SquadArticles("", [Article("", content)], "")
+        articles = SquadArticles("", [("", content)], "")
         examples = read_examples(articles, ExampleOptions(is_training=False))
         asked = list(
             convert_examples(examples, self._tokenizer, lengths, False)
@@ -150,12 +150,7 @@ class _Reader(LiteAnswers):
             tokens = window.tokens
             segments = np.arange(len(tokens)) >= window.doc_offset
             scores[: len(tokens)] = self._model.scores(tokens, segments)
-        (found,) = answers.predict(
-            asked,
-            logits[:, :, 0],
-            logits[:, :, 1],
-            options,
-        )
+        (found,) = answers.predict(asked, logits, options)
         best, null = found.answer, {}
         if options.version_2_with_negative:
             null = {"null_score_diff": found.score_diff}

@@ -6,7 +6,7 @@ Axes: B batch, S wordpieces, N windows, M spans.
 import tensorflow as tf
 
 from data.in_graph import answers, windows
-from data.squad.candidates import LARGE_SCORE
+from data.squad.window_options import LARGE_SCORE
 from data.text.in_graph import packing
 from training.export.functions import Tensors, in_parts, of_texts, padded
 from training.export.serving import Serving, Signatures
@@ -81,7 +81,7 @@ class SpanServing(Serving):
             self.description.windows,
             **self._special,
         )
-        rows = made.batch()
+        rows = packing.padded(made.rows, made.doc_offset)
         logits = in_parts(
             self._score,
             rows,

@@ -139,11 +139,11 @@ class TaskServing(Serving):
         continues = [i in continuing for i in range(size)]
 
         def serve_text(text):
-            words = tagging.words_of_pieces(
+            pieces, *places = tagging.words_of_pieces(
                 *self._tokenizer.tokenize_with_offsets(text), continues
             )
-            starts, ends = words.starts.to_tensor(), words.ends.to_tensor()
-            return answer(words.pieces) | {
+            starts, ends = (place.to_tensor() for place in places)
+            return answer(pieces) | {
                 "words": packing.substrings(text, starts, ends),
                 "starts": starts,
                 "ends": ends,
@@ -176,16 +176,14 @@ class TaskServing(Serving):
 
     def _answer_words(self, pieces: tf.RaggedTensor) -> Tensors:
         """Answers sentences, [B, (words), (wordpieces)]."""
-        rows = tagging.tagged_rows(
+        rows, label_mask = tagging.tagged_rows(
             pieces,
             max_seq_length=self.description.max_seq_length,
             unknown_id=self._vocab["[UNK]"],
             stride=self.description.stride,
             **self._special,
         )
-        predictions = tf.boolean_mask(
-            self._model.predict(rows.batch), rows.label_mask
-        )
+        predictions = tf.boolean_mask(self._model.predict(rows), label_mask)
         sentences = pieces.with_values(predictions)
         return self._named(sentences.to_tensor()) | {
             "num_words": tf.cast(sentences.row_lengths(), tf.int32)

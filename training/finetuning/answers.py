@@ -1,6 +1,5 @@
 """Converts the outputs of a SQuAD model to answers; writes and scores them."""
 
-import contextlib
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,13 +10,8 @@ from absl import logging
 
 from data.progress import Progress
 from data.squad.answers import predict
-from data.squad.page import open_page
-from data.squad.predictions import (
-    THRESHOLD_FILE,
-    Prediction,
-    remove_unwritten,
-    write_files,
-)
+from data.squad.page import write_page
+from data.squad.predictions import THRESHOLD_FILE, Prediction, write_files
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
@@ -92,23 +86,14 @@ class QuestionScorer:
         else:
             threshold = known_threshold(self._options, step)
         scorer = Scorer(self._has_null)
-        page = contextlib.nullcontext(lambda prediction, score: None)
+        scored = [(x, self._score(scorer, x, threshold)) for x in predictions]
+        others = ["metrics.json"] * self.has_answers
         if self._options.write_html:
+            others.append("predictions.html")
             path = os.path.join(self._output_dir, "predictions.html")
             name = os.path.basename(self.questions.data.name)
-            page = open_page(path, f"{name}, step {step}")
-        with page as add_to_page:
-            for prediction in predictions:
-                score = self._score(scorer, prediction, threshold)
-                add_to_page(prediction, score)
-            write_files(self._output_dir, predictions, self._has_null)
-            # Not earlier, so that an error keeps the earlier prediction.
-            remove_unwritten(
-                self._output_dir,
-                metrics=self.has_answers,
-                odds=self._has_null,
-                page=self._options.write_html,
-            )
+            write_page(path, f"{name}, step {step}", scored)
+        write_files(self._output_dir, predictions, self._has_null, others)
         logging.info("Wrote predictions.json and more to %s", self._output_dir)
         if self.has_answers:
             self._write_metrics(scorer, threshold, step, found)
@@ -119,13 +104,8 @@ class QuestionScorer:
     ) -> Iterator[Prediction]:
         """Yields predictions in the order of the file, for a threshold of 0."""
         scores, questions = self._scores(outputs), self.questions
-        at_zero = {"null_score_diff_threshold": 0.0}
-        predictions = predict(
-            questions.converted,
-            scores[..., 0],
-            scores[..., 1],
-            options=self._options.answers.replace(**at_zero),
-        )
+        at_zero = self._options.answers.replace(null_score_diff_threshold=0.0)
+        predictions = predict(questions.converted, scores, at_zero)
         with Progress(
             "answering", total=len(questions.examples), unit="questions"
         ) as progress:

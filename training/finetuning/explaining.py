@@ -131,13 +131,13 @@ class Explainer:
         continues = [False] * (max(self._vocab.values()) + 1)
         for token, i in self._vocab.items():
             continues[i] = token.startswith("##")
-        words = tagging.words_of_pieces(*columns, continues)
+        pieces, starts, ends = tagging.words_of_pieces(*columns, continues)
         found, first = [], 1
         for text, start, end, length in zip(
-            words.pieces.value_rowids().numpy().tolist(),
-            words.starts.values.numpy().tolist(),
-            words.ends.values.numpy().tolist(),
-            words.pieces.values.row_lengths().numpy(),
+            pieces.value_rowids().numpy().tolist(),
+            starts.values.numpy().tolist(),
+            ends.values.numpy().tolist(),
+            pieces.values.row_lengths().numpy(),
             strict=True,
         ):
             if first in shown:

@@ -57,10 +57,9 @@ def write_predictions(
             cells = _cells(_texts_of(example), _choices_of(example))
         rows.append([example.guid, *cells, _cell(text), *map(score, row)])
     _write_table(path, [header, *rows])
-    submission = task.submission(set_name, texts)
-    if submission:
-        place = os.path.join(output_dir, submission.file_name)
-        files.write_text(place, submission.text)
+    if name := task.submission_files.get(set_name):
+        place = os.path.join(output_dir, name)
+        files.write_text(place, task.submission(set_name, texts))
         logging.info("Wrote %s", place)
     logging.info("Wrote %s", path)
 

@@ -56,15 +56,18 @@ class TaskScorer:
             gold = self._gold[set_name]
             name = f"eval_{set_name}" if number else "eval"
             events.write_eval_results(self._output_dir, summary, step, name)
-            _log_tables(self.task, gold, answers)
+            if self.task.kind in calibration.KINDS:
+                details = metrics.details(
+                    gold, answers, scores.predictions, self.task.labels
+                )
+                self._details[set_name] = details
+                logging.info("\n%s", metrics.as_text(details))
+            elif "entity_f1" in self.task.metrics:
+                logging.info("\n%s", metrics.entity_table(gold, answers))
             told = ", ".join(f"{n} = {x:.4f}" for n, x in scored.items())
             logging.info("%s: %s", set_name, told)
             self.results[set_name] = summary | scored
             self.scores[set_name] = scores
-            if self.task.kind in calibration.KINDS:
-                self._details[set_name] = metrics.details(
-                    gold, answers, scores.predictions, self.task.labels
-                )
         self.step = step
         self._more = {}
         self.write_metrics()
@@ -188,17 +191,3 @@ def answers_of(task: Task, set_name: str, scores: ExampleScores) -> Any:
         [task.labels[i] for i in sentence]
         for sentence in words_of_rows(ids, scores.label_mask, lengths)
     ]
-
-
-def _log_tables(task: Task, gold: Any, answers: Any) -> None:
-    """Logs the confusion matrix, and precision and recall of each label."""
-    if task.kind == "classification":
-        logging.info(
-            "\n%s\n\n%s",
-            metrics.confusion_table(gold, answers, task.labels),
-            metrics.class_table(gold, answers, task.labels),
-        )
-    elif task.kind == "multilabel":
-        logging.info("\n%s", metrics.class_table(gold, answers, task.labels))
-    elif task.kind == "tagging" and "entity_f1" in task.metrics:
-        logging.info("\n%s", metrics.entity_table(gold, answers))

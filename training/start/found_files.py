@@ -9,7 +9,7 @@ from absl import logging
 from data.settings import Settings, first_change, names_of
 from data.storage import files, manifests, outputs
 from data.storage.json_files import find_json
-from data.tasks import has_dev_file, task_defaults, task_names
+from data.tasks import has_dev_file, task_names, task_options
 from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.checkpoints.vector_form import VectorForm
@@ -209,7 +209,7 @@ def _with_settings(
     changed = _left_out(known, now, given, folder)
     if of_task and options.given is not None:
         now = options.task_options  # holds the given ones alone
-        usual = task_defaults(options.task_name)
+        usual = task_options(options.task_name)
         of_task = {n: value for n, value in of_task.items() if n in usual}
         of_task = _read_by(name, now) | of_task
         given = {n: usual[n] for n in options.given & usual.keys()} | now
@@ -228,7 +228,7 @@ def _with_settings(
 def _read_by(task_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults of given flags, with which a model may have been trained."""
     is_known = task_name.lower() in task_names()
-    usual = task_defaults(task_name) if is_known else {}
+    usual = task_options(task_name) if is_known else {}
     return {
         n: usual[n] for n in _READ_BY & given.keys() & usual.keys() if usual[n]
     }

@@ -120,13 +120,13 @@ def test_a_word_is_labelled_where_it_has_context(tokenizer, length, stride):
         tf.int32,
         ragged_rank=2,
     )
-    made = graph_tagging.tagged_rows(
+    batch, label_mask = graph_tagging.tagged_rows(
         pieces, max_seq_length=length, unknown_id=1, stride=stride, **SPECIAL
     )
     for name in INPUTS:
         expected = np.stack([row[name] for row in rows])
-        np.testing.assert_array_equal(made.batch[name], expected)
-    np.testing.assert_array_equal(made.label_mask, mask == 1)
+        np.testing.assert_array_equal(batch[name], expected)
+    np.testing.assert_array_equal(label_mask, mask == 1)
 
 
 @pytest.mark.parametrize("kind", ["classification", "multilabel"])

@@ -53,7 +53,10 @@ def test_windows_are_those_of_the_records(goldens, version, lengths):
     wanted = [window for _, some in converted for window in some]
     rows = windows.rows.to_list()
     assert len(rows) == len(wanted)
-    batch = {name: x.numpy() for name, x in windows.batch().items()}
+    batch = {
+        name: x.numpy()
+        for name, x in packing.padded(windows.rows, windows.doc_offset).items()
+    }
     places = np.arange(lengths.max_seq_length)
     best = windows.has_best_context(
         tf.constant(np.tile(places, (len(rows), 1)), tf.int64)
@@ -110,7 +113,9 @@ def characters_of(found, ids, starts, ends):
 
 def without_padding(windows, *scores):
     """Scores so low for padding that it is never among the best."""
-    mask = windows.batch()["input_mask"].numpy()
+    mask = packing.padded(windows.rows, windows.doc_offset)[
+        "input_mask"
+    ].numpy()
     mask = np.pad(mask, [(0, 0), (0, scores[0].shape[1] - mask.shape[1])])
     return [np.where(mask == 1, x, np.float32(-1e9)) for x in scores]
 
@@ -129,7 +134,7 @@ def predicted(goldens, examples, scores, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     return predict(
         list(convert_examples(examples, tokenizer, LENGTHS, False)),
-        *scores,
+        np.stack(scores, axis=2),
         options=options,
     )
 

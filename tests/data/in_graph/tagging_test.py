@@ -34,15 +34,15 @@ def test_rows_are_those_of_features(goldens, length):
         ragged_rank=2,
     )
     vocab = tokenizer.vocab
-    rows = tf.function(tagging.tagged_rows)(
+    batch, label_mask = tf.function(tagging.tagged_rows)(
         pieces,
         max_seq_length=length,
         cls_id=vocab["[CLS]"],
         sep_id=vocab["[SEP]"],
         unknown_id=vocab["[UNK]"],
     )
-    got = rows.batch | {"label_mask": tf.cast(rows.label_mask, tf.int64)}
-    assert len(expected) == rows.label_mask.shape[0]
+    got = batch | {"label_mask": tf.cast(label_mask, tf.int64)}
+    assert len(expected) == label_mask.shape[0]
     for name in NAMES:
         wanted = np.stack([row[name] for row in expected])
         longest = got[name].shape[1]
@@ -55,13 +55,13 @@ def test_a_sentence_without_words_has_a_row_without_labels():
     pieces = tf.RaggedTensor.from_row_lengths(
         tf.ragged.constant([[7, 8], [9]], tf.int32), [0, 2, 0]
     )
-    rows = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
-    assert rows.batch["input_ids"].numpy().tolist() == [
+    batch, label_mask = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
+    assert batch["input_ids"].numpy().tolist() == [
         [2, 3, 0, 0, 0],
         [2, 7, 8, 9, 3],
         [2, 3, 0, 0, 0],
     ]
-    assert rows.label_mask.numpy().astype(int).tolist() == [
+    assert label_mask.numpy().astype(int).tolist() == [
         [0, 0, 0, 0, 0],
         [0, 1, 0, 1, 0],
         [0, 0, 0, 0, 0],
@@ -72,9 +72,9 @@ def test_no_words_at_all():
     pieces = tf.RaggedTensor.from_row_lengths(
         tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [0][:0]), [0]
     )
-    rows = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
-    assert rows.batch["input_ids"].numpy().tolist() == [[2, 3]]
-    assert not rows.label_mask.numpy().any()
+    batch, label_mask = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
+    assert batch["input_ids"].numpy().tolist() == [[2, 3]]
+    assert not label_mask.numpy().any()
 
 
 def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
@@ -87,21 +87,21 @@ def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
     ]
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
     continues = [token.startswith("##") for token in vocab]
-    words = tagging.words_of_pieces(
+    words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(str(goldens / "vocab.txt")).tokenize_with_offsets(
             tf.constant(texts)
         ),
         continues,
     )
     shown = packing.substrings(
-        tf.constant(texts), words.starts.to_tensor(), words.ends.to_tensor()
+        tf.constant(texts), starts.to_tensor(), ends.to_tensor()
     )
     reference = FullTokenizer(str(goldens / "vocab.txt"))
     for text, row, spans, ids in zip(
         texts,
         shown.numpy(),
-        zip(words.starts.to_list(), words.ends.to_list(), strict=True),
-        words.pieces.to_list(),
+        zip(starts.to_list(), ends.to_list(), strict=True),
+        words.to_list(),
         strict=True,
     ):
         basic = BasicTokenizer().tokenize(text)
@@ -129,12 +129,12 @@ def test_spans_of_words_are_those_of_the_graph(
     rng = random.Random(0)
     texts = ["".join(rng.choices(parts, k=9)) for _ in range(300)]
     tokenizer = FullTokenizer(*made_with)
-    words = tagging.words_of_pieces(
+    words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(*made_with).tokenize_with_offsets(tf.constant(texts)),
         [token.startswith("##") for token in tokenizer.vocab],
     )
     for text, *columns in zip(
-        texts, words.starts.to_list(), words.ends.to_list(), strict=True
+        texts, starts.to_list(), ends.to_list(), strict=True
     ):
         assert tokenizer.spans(text) == list(zip(*columns, strict=True)), text
         assert len(columns[0]) == len(tokenizer.words(text))

@@ -56,8 +56,7 @@ def test_files_equal_the_original_s(
     predictions = list(
         predict(
             converted(read_examples(data, PREDICT), tokenizer, GOLDEN),
-            start_logits,
-            end_logits,
+            np.stack([start_logits, end_logits], axis=2),
             options=options,
         )
     )
@@ -144,7 +143,7 @@ def test_answers_equal_plain_rules_with_many_ties(
     scores = rng.choice(np.array(values, np.float32), (2, num_windows, 16))
     found = predict(
         converted(examples, tokenizer, SMALL),
-        *scores,
+        np.stack(scores, axis=2),
         options=AnswerOptions(n_best, max_length, with_null, threshold),
     )
     row = 0
@@ -197,7 +196,7 @@ def ask(tmp_path, tokenizer):
         return list(
             predict(
                 asked,
-                *scores,
+                np.stack(scores, axis=2),
                 options=AnswerOptions(**options),
             )
         )
@@ -302,8 +301,7 @@ def test_scores_that_do_not_fit_are_an_error(tokenizer):
         return list(
             predict(
                 converted(examples, tokenizer, SMALL),
-                scores,
-                scores,
+                np.stack([scores, scores], axis=2),
                 options=AnswerOptions(),
             )
         )

@@ -13,7 +13,7 @@ from tests.support.tfds_support import prepare
 
 
 def contents(path):
-    return [one.content for one in SquadData(str(path)).read().articles]
+    return [content for _, content in SquadData(str(path)).read().articles]
 
 
 def test_articles_are_those_of_json_load(goldens):
@@ -103,7 +103,7 @@ def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
     ]
     folder = prepare(tmp_path, "my_squad", SQUAD, {"train": rows})
     data = SquadData(tfds="my_squad", tfds_data_dir=folder)
-    assert data.name == "--tfds=my_squad, train"
+    assert data.read().name == "--tfds=my_squad, train"
     examples = sorted(
         read_examples(data.read(), ExampleOptions(True, True)),
         key=lambda example: example.qas_id,

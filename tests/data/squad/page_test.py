@@ -5,7 +5,7 @@ import re
 import pytest
 
 from data.squad.examples import Paragraph, SquadExample
-from data.squad.page import open_page
+from data.squad.page import write_page
 from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import QuestionScore
 from tests.support.pages_support import HOSTILE, Page
@@ -27,9 +27,7 @@ def prediction(context, text="", start=None, *, qas_id="q", answers=(), **more):
 
 def write(tmp_path, *added, title="dev.json, step 7"):
     path = tmp_path / "page.html"
-    with open_page(str(path), title) as add:
-        for each, score in added:
-            add(each, score)
+    write_page(str(path), title, added)
     return Page(path)
 
 
@@ -166,7 +164,11 @@ def test_a_page_of_no_question_is_one(tmp_path):
 
 def test_an_interrupted_page_does_not_appear(tmp_path):
     path = tmp_path / "page.html"
-    with pytest.raises(RuntimeError), open_page(str(path), "t") as add:
-        add(prediction("Text."), None)
+
+    def interrupted():
+        yield prediction("Text."), None
         raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_page(str(path), "t", interrupted())
     assert not list(tmp_path.iterdir())

@@ -234,10 +234,3 @@ def test_without_ties_the_best_scores_are_those_of_the_official_script(
             assert threshold < min(difference for difference, _, _ in questions)
         else:
             assert threshold == best_threshold
-
-
-def test_no_question_has_no_threshold():
-    with pytest.raises(
-        ValueError, match="--find_null_threshold: there is no question with kn"
-    ):
-        best_thresholds()

@@ -254,7 +254,7 @@ def test_the_answer_s_span_equals_a_plain_search(tokenizer, words, data):
         start_position, end_position = start, end
         orig_answer_text = answer
 
-    assert _answer_tokens(Example, tokenized, tokenizer) == (
+    assert _answer_tokens(Example, tokenized) == (
         reference.answer_span(
             pieces, first[start], first[end + 1] - 1, answer, tokenizer
         )

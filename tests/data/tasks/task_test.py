@@ -209,5 +209,5 @@ def test_only_tasks_are_registered():
 
 def test_options_that_are_not_given_are_no_options():
     assert get_task("cola", "d", language=None).data_dir == "d"
-    assert task_options("xnli") == ("language",)
+    assert task_options("xnli") == {"language": "zh"}
     assert "source" not in task_options("tsv")

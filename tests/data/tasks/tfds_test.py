@@ -40,7 +40,7 @@ def test_labels_are_those_of_glue_s_files(tmp_path):
     assert list(cola.examples("test")) == [InputExample("test-0", "c")]
     # All else is the task's own.
     assert cola.metrics[0] == "matthews"
-    assert cola.submission("test", ["1"]).file_name == "CoLA.tsv"
+    assert cola.submission_files == {"test": "CoLA.tsv"}
     with pytest.raises(
         ValueError, match="--tfds=my_cola: there is no split 'v"
     ):
@@ -133,7 +133,7 @@ def test_a_test_set_is_answered_in_the_order_of_glue_s_file(tmp_path, name):
     ]
     # A model that answers each text with its own number is always right.
     answers = [example.text_a for example in examples]
-    assert task.submission(set_name, answers).text == (
+    assert task.submission(set_name, answers) == (
         "index\tprediction\n" + "".join(f"{i}\t{i}\n" for i in range(12))
     )
 
@@ -144,7 +144,7 @@ def test_answers_keep_their_numbers_where_rows_are_missing(tmp_path):
     rte = get_task("rte", None, tfds="my_rte", tfds_data_dir=folder)
     answers = [example.text_a for example in rte.examples("test")]
     assert answers == ["0", "2", "7"]
-    assert rte.submission("test", answers).text == (
+    assert rte.submission("test", answers) == (
         "index\tprediction\n0\t0\n2\t2\n7\t7\n"
     )
 

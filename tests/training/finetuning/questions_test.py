@@ -168,8 +168,8 @@ def test_a_run_converts_each_text_of_the_dev_set_once(
     data = options.predict_data.read()
     expected = [
         paragraph["context"]
-        for article in data.articles
-        for paragraph in article.content["paragraphs"]
+        for _, article in data.articles
+        for paragraph in article["paragraphs"]
     ]
     of_dev_set = collections.Counter(expected)
     questions.run(options)
