@@ -141,7 +141,7 @@ def open_run(
     model = _model_of(options, task)
     given = options.class_weights if options.do_train else ()
     weights = class_weights.of_labels(given, task)
-    start = Start.open(
+    start = Start(
         options.finetuning,
         config,
         source,

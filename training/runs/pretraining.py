@@ -116,7 +116,7 @@ def open_run(options: PretrainingOptions) -> Opened:
         asked = {"predict_file": options.predict_file}
         check_outputs(options.train.output_dir, asked, [answers.RESULTS])
     strategy = create_strategy(options.device)
-    start = Start.open(
+    start = Start(
         options,
         config,
         source,

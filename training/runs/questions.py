@@ -123,7 +123,7 @@ def open_run(options: SquadOptions) -> Opened:
     check_outputs(options.output_dir, inputs, (*_RESULTS, *_RECORDS))
     teacher = open_teacher(options, tokenizer)
     head, pads = {"head": options.head}, options.score_padding
-    start = Start.open(
+    start = Start(
         options.finetuning,
         config,
         source,

@@ -131,7 +131,7 @@ def _open_start(found: Files, form: VectorForm) -> Start:
         scale=options.similarity_scale,
         num_parts=options.finetuning.train.gradient_accumulation_steps,
     )
-    return Start.open(
+    return Start(
         # The encoder computes in parts, because every example is compared
         # with all others of its batch.
         options.finetuning.replace(gradient_accumulation_steps=1),
