@@ -21,7 +21,6 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
 from training.start import description, first_weights, found_files, setup
-from training.start.description import Description
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
 from training.start.tokenizer import load_tokenizer
@@ -48,7 +47,7 @@ class Files(NamedTuple):
     config: BertConfig
     tokenizer: FullTokenizer
     source: Source
-    described: Description | None
+    described: description.Description | None
 
 
 def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
