@@ -118,11 +118,9 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     # The last checkpoint of each trial stays, and its best weights: with
     # further trials to compare it with, it may be chosen later.
     tidies = options.find("keep_checkpoint_max") is None
-    for trial in done if tidies else ():
-        manager = CheckpointManager(trial.options.output_dir)
-        step = manager.latest_step()
-        if trial is not chosen and step is not None:
-            manager.keep_only(step)
+    for trial in done:
+        if tidies and trial is not chosen:
+            CheckpointManager(trial.options.output_dir).keep_latest()
     return outcome
 
 
@@ -284,7 +282,7 @@ def _choose_and_tell(
 
 def _row(trial: Trial) -> dict[str, Any]:
     """Column of trials.tsv -> the trial's cell."""
-    setting = (*map(short, trial.setting), trial.seed)
+    setting = (*map(short, trial.setting), trial.options.find("seed"))
     return {
         "trial": trial.name,
         **dict(zip(_COLUMNS, setting, strict=True)),
