@@ -327,9 +327,8 @@ def find(
             continue
         if flag in needed and not in_run:
             source.require()
-        # A folder's `vocab_file` and `config_file`.
-        place = flag.removeprefix("bert_")
-        beside = getattr(source.folder, place, None)
+        # The fields of a folder are `vocab_file` and `config_file`.
+        beside = getattr(source.folder, flag.removeprefix("bert_"), None)
         if resumed and in_run and beside:
             _require_same(flag, in_run, beside, configure)
         # Before its first checkpoint a run may hold files of another model.
@@ -337,8 +336,8 @@ def find(
         if found[flag]:
             logging.info("--%s=%s, which was found.", flag, found[flag])
         elif flag in needed:
-            beside = f"beside --init_checkpoint={source.path}"
-            places = [beside] * bool(source.path)
+            named = f"beside --init_checkpoint={source.path}"
+            places = [named] * bool(source.path)
             places += [f"in {output_dir}"] * bool(output_dir)
             raise ValueError(
                 f"Flag --{flag} must have a value other than None: no "
