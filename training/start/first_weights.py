@@ -25,13 +25,10 @@ class Match(NamedTuple):
       rows: for each label of the task, the row of the checkpoint that scores
         it; None = the labels differ, so that the layer cannot be used.
       message: for the user; "" = the labels are the same.
-      is_certain: False if the rows have no names, so that their order could
-        not be compared.
     """
 
     rows: tuple[int, ...] | None
     message: str = ""
-    is_certain: bool = True
 
 
 class FirstWeights:
@@ -113,7 +110,8 @@ class FirstWeights:
                 match.message,
             )
         elif rows and match.message:
-            log = logging.info if match.is_certain else logging.warning
+            # Rows without names, which are in order, cannot be compared.
+            log = logging.info if self._is_reordered else logging.warning
             log("%s", match.message)
         if self._report.misshapen:
             logging.warning(
@@ -258,7 +256,6 @@ def _match_rows(source: Source, labels: Sequence[str]) -> Match:
         return Match(
             in_order,
             f"{flag} {said}; they are assumed to be {ours}, in this order.",
-            is_certain=False,
         )
     return Match(
         None,
