@@ -136,25 +136,16 @@ class Finetuning:
         )
         weights = {"class_weights": [*getattr(self.model, "class_weights", ())]}
         settings = train.shaping | weights | self._order | self._start.origin
+        config, length = self.model.config, self.options.max_seq_length
+        trims = self._batching["trim"]
         with (
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
         ):
-            train = with_fusion(
-                train,
-                self.model.config,
-                seq_length=self.options.max_seq_length,
-                trims=self._batching["trim"],
-            )
-            batches = functools.partial(
-                self._make_batches,
-                train_files,
-                batch_size=train.train_batch_size,
-                seed=train.seed,
-                trim=self._batching["trim"],
-                **self._order,
-                **trimming(train),
-            )
+            train = with_fusion(train, config, seq_length=length, trims=trims)
+            how = {"batch_size": train.train_batch_size, "seed": train.seed}
+            how |= {"trim": trims, **self._order, **trimming(train)}
+            batches = functools.partial(self._make_batches, train_files, **how)
             return Trainer(self.model, train).train(
                 lambda first, shard: batches(first_example=first, shard=shard),
                 self.manager,
