@@ -58,8 +58,7 @@ def load_tensorflow() -> None:
     TensorFlow's own messages are hidden as `tensorflow_log.load` says, or shown
     by `--verbosity=1`.
     """
-    is_verbose = logging.get_verbosity() >= logging.DEBUG
-    tensorflow_log.load(is_verbose)
+    tensorflow_log.load(logging.get_verbosity() >= logging.DEBUG)
 
 
 def _parse(argv: Sequence[str]) -> list[str]:

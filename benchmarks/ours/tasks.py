@@ -175,7 +175,7 @@ def prediction(case):
         device=DeviceOptions(precision=case["precision"]),
     )
     config = BertConfig.from_json_file(str(config_file))
-    start = Start.open(
+    start = Start(
         options, config, Source(None), _model_class(case), trains=True
     )
     finetuner = Finetuning(start)

@@ -58,9 +58,7 @@ def open_start(options, make_model, **changes):
     """What a run that trains begins with."""
     config = BertConfig.from_json_file(options.bert_config_file)
     source = Source(options.init_checkpoint)
-    return Start.open(
-        options, config, source, make_model, trains=True, **changes
-    )
+    return Start(options, config, source, make_model, trains=True, **changes)
 
 
 def make_run(options, kind="classification", num_labels=2, labels=()):

@@ -34,7 +34,6 @@ from training.convert import cutting, descriptions, growth
 from training.convert.changed_model import ChangedModel
 from training.convert.generator import SCOPES, choose_part
 from training.start.description import warn_if_unfinished
-from training.start.tokenizer import check_vocabulary
 
 # Class of transformers -> the variables that it needs; the first that fits.
 _QUESTIONS = {"cls/squad/output_weights"}
@@ -227,7 +226,7 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     model = ChangedModel(options, found, prefix, config, tokens, texts, values)
     choose_part(model)
     _check_fit(model)
-    check_vocabulary(vocab, vocab_file, config, config_file)
+    vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
     if options.max_position_embeddings:
         growth.add_positions(model, options.max_position_embeddings)
     if options.extra_words:

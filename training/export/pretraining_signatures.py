@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from data.storage import files
+from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
-from data.text.vocabulary import load_vocab
 from modeling import objectives
 from modeling.checkpoints import model_folder
 from modeling.config import BertConfig
@@ -20,7 +20,6 @@ from training.export.functions import Tensors
 from training.export.serving import Serving, Signatures
 from training.loop.checkpointing import CheckpointManager
 from training.start import description, setup
-from training.start.tokenizer import check_vocabulary
 
 _MASK = "[MASK]"
 
@@ -73,9 +72,11 @@ def describe(
         files.write_text(path, config.to_json_string())
     else:
         setup.check_same_model(output_dir, config)
-    vocab = load_vocab(vocab_file)
+    vocab = vocabulary.load_vocab(vocab_file)
     tokens = ["[CLS]", "[SEP]", _MASK]
-    check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
+    vocabulary.require_tokens(vocab, tokens, vocab_file)
+    size = config.vocab_size
+    vocabulary.require_size(vocab, vocab_file, size, bert_config_file)
     weights = init_checkpoint if step is None else manager.prefix(step)
     described = description.PretrainingDescription(
         task_name="pretraining",

@@ -18,12 +18,7 @@ from data.storage import files, manifests
 from data.storage.json_files import find_json, write_json
 from modeling.checkpoints.model_folder import BEST
 from training.config.finetuning_options import FinetuningOptions
-from training.finetuning.metric_values import (
-    Results,
-    flat,
-    goodness,
-    value_of,
-)
+from training.finetuning.metric_values import Results, flat, goodness, value_of
 from training.loop.checkpointing import CheckpointManager
 
 _RECORD = "best_checkpoint.json"
@@ -190,15 +185,15 @@ class BestCheckpoint:
         others = self._record.get("history", [])
         history = [entry, *(x for x in others if x["step"] != step)]
         self._keep(entry, sorted(history, key=lambda x: x["step"]))
-        stops = self._is_over(step)
         logging.info(
-            "Step %d: %s = %.4f; the best is %.4f at step %d.%s",
+            "Step %d: %s = %.4f; the best is %.4f at step %d.",
             *(step, self._metric, self._value(entry)),
             *(self._record["value"], self._record["step"]),
-            f" Stopping: no better in {self._patience} evaluations."
-            if stops
-            else "",
         )
+        if stops := self._is_over(step):
+            logging.info(
+                "Stopping: no better in %d evaluations.", self._patience
+            )
         return stops
 
     def _require_same_dev(self) -> None:

@@ -16,7 +16,6 @@ from data.storage import files
 from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
 from modeling.checkpoints import model_folder, tf1
-from modeling.checkpoints.model_folder import CALIBRATION
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.task_scorer import TaskScorer
 from training.start.description import Description
@@ -59,7 +58,7 @@ def of_run(
     if not options.calibrate:
         return find(output_dir, weights, model)
     set_name, found = scorer.fit()
-    path = os.path.join(output_dir, CALIBRATION)
+    path = os.path.join(output_dir, model_folder.CALIBRATION)
     facts = {"weights": _id_of(model), "set": set_name}
     facts |= {"global_step": scorer.step, **dataclasses.asdict(found)}
     write_json(path, facts)
@@ -91,7 +90,7 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
     is_prefix = weights and not files.is_folder(weights)
     other = model_folder.beside(weights) if is_prefix else weights
     for place in dict.fromkeys((folder, other or folder)):
-        path = os.path.join(place, CALIBRATION)
+        path = os.path.join(place, model_folder.CALIBRATION)
         saved = find_json(path, _NAMES, _REMEDY)
         if saved and saved["weights"] == _id_of(model):
             logging.info("Using the calibration of %s.", path)

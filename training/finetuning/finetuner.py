@@ -12,16 +12,11 @@ from absl import logging
 from data.records import length_batches, reuse
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
-from data.records.shard import Shard
 from modeling import checkpoints
 from modeling.losses import Distillation
 from training.config.finetuning_options import FinetuningOptions
 from training.config.run_options import TrainOptions
-from training.devices.strategy import (
-    check_batch_size,
-    create_strategy,
-    is_tpu,
-)
+from training.devices.strategy import check_batch_size, create_strategy, is_tpu
 from training.finetuning.predictions import ExampleScores
 from training.inference import OutputCollector
 from training.loop.steps import trimming, with_fusion
@@ -44,8 +39,7 @@ def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
         raise ValueError(
             f"{num_examples} training examples in batches of {batch_size}, "
             f"{options.num_train_epochs} times: less than one step. Give more "
-            "examples, a smaller --train_batch_size or more "
-            "--num_train_epochs."
+            "examples, a smaller --train_batch_size or more --num_train_epochs."
         )
     return dataclasses.replace(
         options.train,
@@ -142,18 +136,18 @@ class Finetuning:
         )
         weights = {"class_weights": [*getattr(self.model, "class_weights", ())]}
         settings = train.shaping | weights | self._order | self._start.origin
+        config, length = self.model.config, self.options.max_seq_length
+        trims = self._batching["trim"]
         with (
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
         ):
-            train = with_fusion(
-                train,
-                self.model.config,
-                seq_length=self.options.max_seq_length,
-                trims=self._batching["trim"],
-            )
+            train = with_fusion(train, config, seq_length=length, trims=trims)
+            how = {"batch_size": train.train_batch_size, "seed": train.seed}
+            how |= {"trim": trims, **self._order, **trimming(train)}
+            batches = functools.partial(self._make_batches, train_files, **how)
             return Trainer(self.model, train).train(
-                functools.partial(self._batches, train_files, train),
+                lambda first, shard: batches(first_example=first, shard=shard),
                 self.manager,
                 num_examples=train_files.count,
                 made_from=reuse.made_from(train_files.paths[0]),
@@ -161,25 +155,6 @@ class Finetuning:
                 evaluate=evaluate,
                 begin=self._begin,
             )
-
-    def _batches(
-        self,
-        train_files: RecordFiles,
-        train: TrainOptions,
-        first_example: int,
-        shard: Shard,
-    ) -> tf.data.Dataset:
-        """A shard's rows of the batches after some examples."""
-        return self._make_batches(
-            train_files,
-            batch_size=train.train_batch_size,
-            seed=train.seed,
-            first_example=first_example,
-            shard=shard,
-            **self._order,
-            trim=self._batching["trim"],
-            **trimming(train),
-        )
 
     def restore(self) -> int:
         """Loads the newest checkpoint of output_dir; returns its step.
@@ -237,8 +212,7 @@ class Finetuning:
         self, record_files: RecordFiles, batch_size: str = "predict_batch_size"
     ) -> ExampleScores:
         """The scores of every example; windows are pooled; see `outputs`."""
-        outputs = self.outputs(record_files, batch_size)
-        kind = getattr(self.model, "kind", "")
+        outputs, kind = self.outputs(record_files, batch_size), self.model.kind
         return ExampleScores.of_outputs(outputs, kind, self._pooling)
 
     def outputs(

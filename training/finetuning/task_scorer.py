@@ -142,14 +142,11 @@ def _steps(which: str, manager: CheckpointManager) -> list[int]:
     asked = there
     if which != "all":
         asked = sorted({int(step) for step in which.split(",")})
-    missing = [step for step in asked if step not in there]
-    if missing or not there:
+    if not there or {*asked} - {*there}:
         raise ValueError(
-            f"--eval_checkpoints={which}: there is no checkpoint"
-            + (f" of step {', '.join(map(str, missing))}" if missing else "")
-            + f", only of {', '.join(map(str, there)) or 'none'}; "
-            "a finished run keeps the last one, unless --keep_checkpoint_max "
-            "says how many."
+            f"--eval_checkpoints={which}: the steps with a checkpoint are "
+            f"{', '.join(map(str, there)) or 'none'}; a finished run keeps the "
+            "last one, unless --keep_checkpoint_max says how many."
         )
     return asked
 

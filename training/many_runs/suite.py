@@ -122,10 +122,7 @@ def _tasks(
     flag, data_dir = f"--task_name={options.task_name}", options.data_dir
     data_set = options.task_options.get("tfds")
     refuse(
-        (
-            len({*names}) < len(names),
-            f"{flag}: expected each task once.",
-        ),
+        (len({*names}) < len(names), f"{flag}: expected each task once."),
         (
             data_set and not data_dir,
             f"--tfds={data_set} is one data set, but {flag} names several "
@@ -195,10 +192,9 @@ def _options_of(
     changes = {"output_dir": os.path.join(options.output_dir, name)}
     if name == DIAGNOSTIC:  # MNLI's model, as it was chosen, answers it
         changes |= {"do_train": False, "do_eval": False, "calibrate": False}
-        changes |= {"explain_errors": None}
         changes |= {"eval_checkpoints": "last", "early_stopping_patience": 0}
-        weights = os.path.join(options.output_dir, "MNLI")
-        changes |= {"save_best": "", "init_checkpoint": weights}
+        changes |= {"explain_errors": None, "save_best": ""}
+        changes["init_checkpoint"] = os.path.join(options.output_dir, "MNLI")
     return options.replace(task_name=name, data_dir=folder, **changes)
 
 

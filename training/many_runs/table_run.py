@@ -18,9 +18,9 @@ from modeling.checkpoints import model_folder, tf1
 from training.config.finetuning_options import (
     ClassifierOptions,
     TaskOptions,
+    TaskRunOptions,
     TrialOptions,
 )
-from training.config.run_options import DeviceOptions
 from training.config.vector_options import SentenceOptions
 from training.devices import session
 from training.many_runs import trials
@@ -69,21 +69,18 @@ def run(
         if table is not None or name == "train"
     }
     task_options = _task_options(tables, values, kind, text, label)
-    data_dir = os.path.join(output_dir, _FOLDER)
     trial_options, options = _options_of(
         values,
         _model_files(folder),
         output_dir=output_dir,
-        data_dir=data_dir,
+        data_dir=os.path.join(output_dir, _FOLDER),
         task_options=task_options,
         do_eval="dev" in tables,
         do_predict="test" in tables,
     )
     rows = _rows_of(tables, task_options)
     named = {name for name, x in tables.items() if not isinstance(x, float)}
-    device = options.finetuning.device
-    written = _written(rows, device, output_dir, named)
-    with written as (output_dir, data_dir):
+    with _written(rows, options, named) as (output_dir, data_dir):
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
         outcome = trials.run(options, trial_options)
     return dict(outcome.results.get("dev", {}))
@@ -115,9 +112,7 @@ def train_vectors(
             columns = [*source.options.text_columns]
             columns += [source.options.label_column] * source.scored
             rows[name] = python_rows.rows_of(table, columns, name=name)
-    device = options.finetuning.device
-    written = _written(rows, device, output_dir, tables.keys())
-    with written as (output_dir, data_dir):
+    with _written(rows, options, tables.keys()) as (output_dir, data_dir):
         paths = {name: _path(data_dir, name) for name in rows}
         options = options.replace(output_dir=output_dir, **_files_of(paths))
         results = sentences.run(options)
@@ -126,16 +121,14 @@ def train_vectors(
 
 @contextlib.contextmanager
 def _written(
-    rows: Mapping[str, Any],
-    device: DeviceOptions,
-    output_dir: str,
-    given: Set[str],
+    rows: Mapping[str, Any], options: TaskRunOptions, given: Set[str]
 ) -> Iterator[tuple[str, str]]:
     """Joins the run's processes and writes tables; yields both folders.
 
     `given` are the names of all tables of the call, also of those in files.
     """
-    with session.joined(device, output_dir) as here:
+    device = options.finetuning.device
+    with session.joined(device, options.output_dir) as here:
         data_dir = os.path.join(here.output_dir, _FOLDER)
         paths = {name: _path(data_dir, name) for name in rows}
         left = _left_by_stopped_call(here.output_dir, data_dir) if rows else {}

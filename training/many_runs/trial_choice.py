@@ -40,11 +40,6 @@ class Trial:
         """Name of its folder."""
         return os.path.basename(self.options.output_dir)
 
-    @property
-    def seed(self) -> int:
-        """Seed of this training."""
-        return self.options.finetuning.train.seed
-
     def value(self, metric: str) -> float:
         """Its score; nan if it failed."""
         return value_of(self.results, metric) if self.results else math.nan

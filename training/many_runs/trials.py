@@ -284,7 +284,7 @@ def _choose_and_tell(
 
 def _row(trial: Trial) -> dict[str, Any]:
     """Column of trials.tsv -> the trial's cell."""
-    setting = (*map(short, trial.setting), trial.seed)
+    setting = (*map(short, trial.setting), trial.options.find("seed"))
     return {
         "trial": trial.name,
         **dict(zip(_COLUMNS, setting, strict=True)),

@@ -22,7 +22,6 @@ from training.config.finetuning_options import ClassifierOptions, TaskOptions
 from training.finetuning import calibrating, earlier_model, explaining
 from training.finetuning.best_checkpoint import BestCheckpoint, Choice
 from training.finetuning.distilling import Teacher, open_teacher
-from training.finetuning.explaining import Explainer
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.finetuning.prediction_files import (
@@ -32,7 +31,6 @@ from training.finetuning.prediction_files import (
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_scorer import TaskScorer
 from training.start import description
-from training.start.description import Description, TaskDescription
 from training.start.start import Start, check_outputs, read_files
 
 _RESULTS = (
@@ -88,7 +86,7 @@ class Opened(NamedTuple):
     sets: Mapping[str, Sequence[str]]
     start: Start
     tokenizer: FullTokenizer
-    described: Description | None
+    described: description.Description | None
     choice: Choice
 
 
@@ -127,8 +125,7 @@ def open_run(
     Raises:
       ValueError, OSError: an input is missing or does not fit.
     """
-    found = read_files(options, KINDS)
-    options, config, tokenizer, source, described = found
+    options, config, tokenizer, source, described = read_files(options, KINDS)
     check_tables(options, options.output_dir)
     task = inputs.task if inputs else _task_of(options, described)
     description.require_kind(options.output_dir, described, [task.kind])
@@ -141,7 +138,7 @@ def open_run(
     model = _model_of(options, task)
     given = options.class_weights if options.do_train else ()
     weights = class_weights.of_labels(given, task)
-    start = Start.open(
+    start = Start(
         options.finetuning,
         config,
         source,
@@ -187,7 +184,7 @@ def _existing_sets(
     options: ClassifierOptions,
     task: Task,
     config: BertConfig,
-    described: Description | None,
+    described: description.Description | None,
 ) -> dict[str, list[str]]:
     """Returns `Opened.sets`, each of which has an example that fits."""
     asked = {
@@ -343,13 +340,10 @@ def answer(
     num_shaded = explaining.number_of(options, model.model)
     if inputs.dev and num_shaded:
         made_with = opened.tokenizer.vocab, _description(opened)
-        explainer = Explainer(model.model, *made_with, num_shaded)
+        explainer = explaining.Explainer(model.model, *made_with, num_shaded)
     for number, (set_name, scores) in enumerate(scorer.scores.items()):
         write_dev_predictions(
-            opened.task,
-            set_name,
-            scores,
-            options.output_dir,
+            *(opened.task, set_name, scores, options.output_dir),
             is_first=number == 0,
             step=scorer.step,
             answers_above=told.get(set_name, {}).get("answers_above", ()),
@@ -358,10 +352,7 @@ def answer(
     for number, (set_name, record_files) in enumerate(inputs.test.items()):
         scores = model.predict(record_files).calibrated(found, opened.task.kind)
         write_predictions(
-            opened.task,
-            set_name,
-            scores,
-            options.output_dir,
+            *(opened.task, set_name, scores, options.output_dir),
             is_first=number == 0,
             with_texts=options.write_texts,
         )
@@ -373,7 +364,7 @@ def describe(opened: Opened, weights: str = "") -> None:
         description.write(opened.options, _description(opened), weights)
 
 
-def _description(opened: Opened) -> TaskDescription:
+def _description(opened: Opened) -> description.TaskDescription:
     """Describes the model, without the place of its weights."""
     options, task = opened.options, opened.task
     columns = dict(options.task_options)
@@ -382,7 +373,7 @@ def _description(opened: Opened) -> TaskDescription:
     for name in TaskOptions.OF_ONE_COMMAND:
         columns.pop(name, None)
     return description.make(
-        *(options, TaskDescription),
+        *(options, description.TaskDescription),
         task_name=task.name,
         kind=task.kind,
         labels=task.labels,

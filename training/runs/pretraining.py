@@ -15,10 +15,9 @@ from data.records import length_batches
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
 from data.storage import files, manifests
+from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
-from data.text.vocabulary import load_vocab
 from modeling import checkpoints, objectives
-from modeling.checkpoints import tf1
 from modeling.choices import FIRST_WEIGHTS
 from modeling.config import BertConfig
 from modeling.objectives.base import PretrainingObjective
@@ -34,11 +33,7 @@ from training.pretraining.batches import Records
 from training.start import description, found_files, setup
 from training.start.source import Source
 from training.start.start import Start, check_outputs
-from training.start.tokenizer import (
-    check_vocabulary,
-    keep_vocabulary,
-    load_tokenizer,
-)
+from training.start.tokenizer import keep_vocabulary, load_tokenizer
 
 STRIPPED_NAME = "bert_model.ckpt"
 _DATA = ".data-00000-of-00001"
@@ -116,7 +111,7 @@ def open_run(options: PretrainingOptions) -> Opened:
         asked = {"predict_file": options.predict_file}
         check_outputs(options.train.output_dir, asked, [answers.RESULTS])
     strategy = create_strategy(options.device)
-    start = Start.open(
+    start = Start(
         options,
         config,
         source,
@@ -167,9 +162,10 @@ def _read_vocabulary(
         return tokenizer.vocab, tokenizer
     if not tokens:
         return {}, None
-    path = options.vocab_file
-    vocab = load_vocab(path)
-    check_vocabulary(vocab, path, config, options.bert_config_file, tokens)
+    path, config_file = options.vocab_file, options.bert_config_file
+    vocab = vocabulary.load_vocab(path)
+    vocabulary.require_tokens(vocab, tokens, path)
+    vocabulary.require_size(vocab, path, config.vocab_size, config_file)
     return vocab, None
 
 
@@ -379,17 +375,16 @@ def _warn_of_changes(opened: Opened, dev: RecordFiles | None) -> None:
 
 def answer(opened: Opened, model: PretrainingObjective) -> None:
     """Answers --predict_file; writes and prints predict_results.jsonl."""
-    answers.Answers(
-        opened.options, model, opened.tokenizer, opened.queries
-    ).write()
+    asked = opened.tokenizer, opened.queries
+    answers.Answers(opened.options, model, *asked).write()
 
 
 def strip(opened: Opened, step: int) -> None:
     """Writes a checkpoint without slots, as released."""
     source = opened.start.manager.prefix(step)
     target = os.path.join(opened.options.train.output_dir, STRIPPED_NAME)
-    kept = tf1.Checkpoint(source).weights()
-    tf1.write(target, kept)
+    kept = checkpoints.Checkpoint(source).weights()
+    checkpoints.write(target, kept)
     size, whole = (files.size(x + _DATA) / 1e6 for x in (target, source))
     logging.info(
         "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",

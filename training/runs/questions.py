@@ -9,7 +9,6 @@ from typing import NamedTuple
 from absl import logging
 
 from data.records import input_pipeline
-from data.records.input_pipeline import RecordFiles
 from data.settings import names_of
 from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadReport
@@ -83,9 +82,9 @@ class Inputs(NamedTuple):
     `num_examples` is the size of an epoch; None = the number of records.
     """
 
-    train: RecordFiles | None
+    train: input_pipeline.RecordFiles | None
     num_examples: int | None
-    dev: RecordFiles | None
+    dev: input_pipeline.RecordFiles | None
 
 
 def run(options: SquadOptions) -> None:
@@ -123,7 +122,7 @@ def open_run(options: SquadOptions) -> Opened:
     check_outputs(options.output_dir, inputs, (*_RESULTS, *_RECORDS))
     teacher = open_teacher(options, tokenizer)
     head, pads = {"head": options.head}, options.score_padding
-    start = Start.open(
+    start = Start(
         options.finetuning,
         config,
         source,
@@ -252,7 +251,7 @@ def make_records(opened: Opened) -> Inputs:
 
 def _records(
     opened: Opened, questions: Questions
-) -> tuple[RecordFiles, SquadReport]:
+) -> tuple[input_pipeline.RecordFiles, SquadReport]:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
     windows, is_training = questions.options, questions.reading.is_training
     path = opened.options.output_dir

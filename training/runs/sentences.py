@@ -12,11 +12,9 @@ from data.finetuning.feature_options import TextFeatures
 from data.finetuning.records import make_records as make_record_file
 from data.records import input_pipeline
 from data.records.distinct_batches import DistinctBatches, text_batches
-from data.records.input_pipeline import RecordFiles
 from data.storage.json_files import write_json
 from data.text.tokenization import FullTokenizer
 from data.vectors import retrieval, teacher_vectors
-from data.vectors.retrieval import PairSet
 from data.vectors.text_sets import TextSets
 from modeling.checkpoints import tf1
 from modeling.checkpoints.vector_form import VectorForm
@@ -28,7 +26,6 @@ from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.loop import events
 from training.start import description, found_files
-from training.start.description import Description, VectorDescription
 from training.start.start import Files, Start, check_outputs, read_files
 
 _RESULTS = ("eval_results.txt", "metrics.json")
@@ -46,6 +43,7 @@ class Opened(NamedTuple):
     Attributes:
       options: the run's options, completed by `found_files`.
       form: how a text becomes a vector.
+      sizes: the sizes of the vectors, the largest first.
       train: the examples to train on; None = do not train.
       dev: the pairs to evaluate on; None = do not evaluate.
       start: configuration, folder and first weights.
@@ -56,24 +54,20 @@ class Opened(NamedTuple):
 
     options: SentenceOptions
     form: VectorForm
+    sizes: tuple[int, ...]
     train: TextSets | None
-    dev: PairSet | None
+    dev: retrieval.PairSet | None
     start: Start
     tokenizer: FullTokenizer
-    described: Description | None
+    described: description.Description | None
     choice: Choice
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The sizes of the vectors, the largest first."""
-        return self.form.sizes(self.start.config.hidden_size)
 
 
 class Inputs(NamedTuple):
     """The records of a run; None = do not train, or do not evaluate."""
 
-    train: RecordFiles | None
-    dev: RecordFiles | None
+    train: input_pipeline.RecordFiles | None
+    dev: input_pipeline.RecordFiles | None
 
 
 def run(options: SentenceOptions) -> Results:
@@ -117,7 +111,7 @@ def open_run(options: SentenceOptions) -> Opened:
         dev = retrieval.pair_set(options.dev_set.examples("dev"))
         names = {"dev": retrieval.names_at(dev, sizes)}
     choice = Choice.open(options.finetuning, names)
-    opened = options, form, train, dev, start, tokenizer
+    opened = options, form, sizes, train, dev, start, tokenizer
     return Opened(*opened, described, choice)
 
 
@@ -131,7 +125,7 @@ def _open_start(found: Files, form: VectorForm) -> Start:
         scale=options.similarity_scale,
         num_parts=options.finetuning.train.gradient_accumulation_steps,
     )
-    return Start.open(
+    return Start(
         # The encoder computes in parts, because every example is compared
         # with all others of its batch.
         options.finetuning.replace(gradient_accumulation_steps=1),
@@ -212,8 +206,8 @@ def make_records(opened: Opened) -> Inputs:
 
 
 def _records(
-    opened: Opened, name: str, texts: TextSets | PairSet, **facts: Any
-) -> RecordFiles:
+    opened: Opened, name: str, texts: TextSets | retrieval.PairSet, **facts: Any
+) -> input_pipeline.RecordFiles:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
     path = os.path.join(opened.options.output_dir, _RECORDS[name])
     length = opened.options.finetuning.max_seq_length
@@ -290,7 +284,7 @@ def describe(opened: Opened, weights: str = "") -> None:
         return
     opened.form.write(opened.options.output_dir)
     described = description.make(
-        *(options, VectorDescription),
+        *(options, description.VectorDescription),
         task_name=options.texts.task_name,
         kind="vectors",
         model={},

@@ -12,7 +12,6 @@ from data.storage import files, outputs
 from data.text import packing
 from data.text.tokenization import FullTokenizer
 from data.vectors import attention_picture, text_rows, vector_files
-from data.vectors.text_rows import TextRow
 from modeling import checkpoints
 from modeling.bert import BertModel
 from modeling.config import BertConfig
@@ -21,14 +20,9 @@ from training.config.extraction_options import ExtractionOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.start import first_weights, setup
 from training.start.description import warn_if_unfinished
-from training.start.first_weights import FirstWeights
 from training.start.source import Source
 from training.start.start import read_files
-from training.vectors.extractor import (
-    Extractor,
-    check_layer,
-    open_strategy,
-)
+from training.vectors.extractor import Extractor, check_layer, open_strategy
 
 
 class Opened(NamedTuple):
@@ -50,7 +44,7 @@ class Opened(NamedTuple):
     strategy: tf.distribute.Strategy
     num_lines: int
 
-    def rows(self) -> Iterator[TextRow]:
+    def rows(self) -> Iterator[text_rows.TextRow]:
         """Yields a row for each line of the input."""
         length = self.options.max_seq_length
         lines = files.read_lines(self.options.input_file)
@@ -137,7 +131,7 @@ def make_model(opened: Opened) -> Extractor:
     )
     first_weights.compare(opened.source, opened.config)
     weights = checkpoints.variables_by_name([model])
-    FirstWeights(opened.source, weights).load(weights)
+    first_weights.FirstWeights(opened.source, weights).load(weights)
     return extractor
 
 

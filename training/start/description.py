@@ -7,7 +7,7 @@ end. Later commands in the folder read it, see `remembered`, and keep it.
 import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from absl import logging
 
@@ -225,9 +225,8 @@ def require_texts(
         texts = {False: "single texts", True: "pairs of texts"}
         raise ValueError(
             f"the examples are {texts[is_pair]}, but the model of {output_dir} "
-            f"was trained on {texts[not is_pair]}; give those, by "
-            "--task_name, or --kind and --text_columns, or another "
-            "--output_dir."
+            f"was trained on {texts[not is_pair]}; give those, by --task_name, "
+            "or --kind and --text_columns, or another --output_dir."
         )
 
 
@@ -289,10 +288,7 @@ def keep(
     return True
 
 
-Made = TypeVar("Made", bound=Description)
-
-
-def make(options: settings.Settings, made: type[Made], **facts: Any) -> Made:
+def make(options: settings.Settings, made: type, **facts: Any) -> Any:
     """Makes a run's description, of the class `made`, without its weights.
 
     `facts` are the fields that are not the options'.
@@ -364,10 +360,7 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
             return "."
         return prefix.removeprefix(os.path.join(output_dir, ""))
     for resolve in (os.path.abspath, os.path.realpath):
-        place, folder = map(resolve, (prefix, output_dir))
-        if place == folder:
-            return "."
-        inside = place.removeprefix(os.path.join(folder, ""))
-        if inside != place:
-            return inside
+        place = os.path.relpath(*map(resolve, (prefix, output_dir)))
+        if place.split(os.sep)[0] != os.pardir:
+            return place
     return os.path.abspath(prefix)

@@ -11,7 +11,6 @@ from absl import logging
 from data.storage import outputs
 from modeling import checkpoints
 from modeling.checkpoints import huggingface, model_folder
-from modeling.checkpoints.model_folder import CALIBRATION, REORDERED
 from modeling.config import BertConfig
 from training.start.source import Source
 
@@ -26,13 +25,10 @@ class Match(NamedTuple):
       rows: for each label of the task, the row of the checkpoint that scores
         it; None = the labels differ, so that the layer cannot be used.
       message: for the user; "" = the labels are the same.
-      is_certain: False if the rows have no names, so that their order could
-        not be compared.
     """
 
     rows: tuple[int, ...] | None
     message: str = ""
-    is_certain: bool = True
 
 
 class FirstWeights:
@@ -114,7 +110,8 @@ class FirstWeights:
                 match.message,
             )
         elif rows and match.message:
-            log = logging.info if match.is_certain else logging.warning
+            # Rows without names, which are in order, cannot be compared.
+            log = logging.info if self._is_reordered else logging.warning
             log("%s", match.message)
         if self._report.misshapen:
             logging.warning(
@@ -133,11 +130,11 @@ class FirstWeights:
         """
         if not self._is_reordered:
             return self._checkpoint.prefix
-        prefix = os.path.join(output_dir, REORDERED)
+        prefix = os.path.join(output_dir, model_folder.REORDERED)
         values = {name: v.numpy() for name, v in self._variables.items()}
         checkpoints.write(prefix, values)
-        beside = self._source.folder.path
-        if calibration := model_folder.existing([CALIBRATION], beside):
+        names, beside = [model_folder.CALIBRATION], self._source.folder.path
+        if calibration := model_folder.existing(names, beside):
             logging.warning(
                 "%s is not used, because its thresholds are those of the "
                 "labels in another order.",
@@ -153,8 +150,7 @@ class FirstWeights:
     def require_own_labels(self, output_dir: str, trains: bool) -> None:
         """Refuses other labels than those of weights in output_dir itself."""
         is_other = self._is_reordered or trains and self._match.rows is None
-        folder = self._source.folder.path if is_other else ""
-        if is_other and outputs.are_same(folder, output_dir):
+        if is_other and outputs.are_same(self._source.folder.path, output_dir):
             raise ValueError(
                 f"{self._match.message} A model keeps its labels in its own "
                 "folder; give --labels as they are there, or another "
@@ -185,10 +181,9 @@ class FirstWeights:
         # predicts with random weights.
         if missing:
             raise ValueError(
-                f"--init_checkpoint={self.path} has no "
-                f"{' and '.join(missing)} for this task; train first "
-                "(--do_train), or give the checkpoint, or the --output_dir, of "
-                "a model fine-tuned on it."
+                f"--init_checkpoint={self.path} has no {' and '.join(missing)} "
+                "for this task; train first (--do_train), or give the "
+                "checkpoint, or the --output_dir, of a model fine-tuned on it."
             )
 
 
@@ -261,7 +256,6 @@ def _match_rows(source: Source, labels: Sequence[str]) -> Match:
         return Match(
             in_order,
             f"{flag} {said}; they are assumed to be {ours}, in this order.",
-            is_certain=False,
         )
     return Match(
         None,

@@ -327,7 +327,8 @@ def find(
             continue
         if flag in needed and not in_run:
             source.require()
-        beside = source.files.get(flag)
+        # The fields of a folder are `vocab_file` and `config_file`.
+        beside = getattr(source.folder, flag.removeprefix("bert_"), None)
         if resumed and in_run and beside:
             _require_same(flag, in_run, beside, configure)
         # Before its first checkpoint a run may hold files of another model.
@@ -335,7 +336,13 @@ def find(
         if found[flag]:
             logging.info("--%s=%s, which was found.", flag, found[flag])
         elif flag in needed:
-            raise _not_found(flag, output_dir, source.path)
+            named = f"beside --init_checkpoint={source.path}"
+            places = [named] * bool(source.path)
+            places += [f"in {output_dir}"] * bool(output_dir)
+            raise ValueError(
+                f"Flag --{flag} must have a value other than None: no "
+                f"{' or '.join(names)} is {' or '.join(places) or 'given'}."
+            )
     return found
 
 
@@ -360,18 +367,3 @@ def _require_same(
             f"({difference}). Give the right one by --{flag}, or another "
             "--output_dir."
         )
-
-
-def _not_found(
-    flag: str, output_dir: str | None, init_checkpoint: str | None
-) -> ValueError:
-    """The error for a file that is nowhere; begins as absl's."""
-    places = []
-    if init_checkpoint:
-        places.append(f"beside --init_checkpoint={init_checkpoint}")
-    if output_dir:
-        places.append(f"in {output_dir}")
-    return ValueError(
-        f"Flag --{flag} must have a value other than None: no "
-        f"{' or '.join(FILES[flag])} is {' or '.join(places) or 'given'}."
-    )

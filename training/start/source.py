@@ -6,7 +6,6 @@ from typing import Any
 
 from data.text.tokenizer_files import read_settings
 from modeling.checkpoints import model_folder
-from modeling.checkpoints.model_folder import ModelFolder
 from modeling.config import BertConfig
 
 
@@ -21,7 +20,7 @@ class Source:
         self.path = path
 
     @functools.cached_property
-    def folder(self) -> ModelFolder | None:
+    def folder(self) -> model_folder.ModelFolder | None:
         """Its files; None = there are none, or they cannot be read."""
         try:
             return model_folder.find(self.path) if self.path else None
@@ -34,27 +33,13 @@ class Source:
         if self.path and not self.folder:
             model_folder.find(self.path)
 
-    @property
-    def files(self) -> dict[str, str | None]:
-        """Flag -> path of the file that it names; {} if there is no folder."""
-        if not self.folder:
-            return {}
-        return {
-            "vocab_file": self.folder.vocab_file,
-            "bert_config_file": self.folder.config_file,
-        }
-
     @functools.cached_property
     def tokenizer_flags(self) -> Mapping[str, Any]:
         """The tokenizer's flags that the folder has, {} if none."""
         if not self.folder:
             return {}
-        settings, said = read_settings(self.folder.path, self.folder.facts), {}
-        if settings.do_lower_case is not None:
-            said["do_lower_case"] = settings.do_lower_case
-        if settings.never_split:
-            said["never_split"] = settings.never_split
-        return said
+        settings = read_settings(self.folder.path, self.folder.facts)
+        return {n: x for n, x in vars(settings).items() if x not in (None, ())}
 
     @functools.cached_property
     def config(self) -> BertConfig | None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -21,7 +21,6 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
 from training.start import description, first_weights, found_files, setup
-from training.start.description import Description
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
 from training.start.tokenizer import load_tokenizer
@@ -48,7 +47,7 @@ class Files(NamedTuple):
     config: BertConfig
     tokenizer: FullTokenizer
     source: Source
-    described: Description | None
+    described: description.Description | None
 
 
 def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
@@ -64,38 +63,39 @@ def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
     return Files(options, config, tokenizer, source, described)
 
 
-class Start(NamedTuple):
-    """Configuration, folder and first weights of a run; `open` makes it.
+class Start:
+    """Configuration, folder and first weights of a run; nothing is written.
 
-    Attributes:
+    Args:
       options: the run's options.
       config: sizes of the model.
+      source: the model of --init_checkpoint.
       make_model: returns a model; its arguments are config and options of
         `BertModel`.
+      trains: whether the run trains before it predicts.
+      heads: variables that begin anew if init_checkpoint has others, and that
+        must be there to predict; () = all weights must fit.
+      head: `feature_based` and `head` of the model, see `TaskModel`.
+      labels: the task's labels in the order of their ids; None = the folder
+        has no labels.txt.
+      rows: names of the rows of the output layer, see `FirstWeights`.
+
+    Attributes:
+      options, config: see the arguments.
       metric: see `ItemObjective`; "" = the model has none.
       manager: manages the checkpoints in output_dir.
       first: the weights of init_checkpoint; None = the folder holds
         checkpoints, or the weights are random.
-      head: `feature_based` and `head` of the model, see `TaskModel`.
-      labels: the task's labels in the order of their ids; None = the folder
-        has no labels.txt.
       origin: `init_checkpoint` or `continue_from`, for `ResumePoint.settings`;
         {} = not given.
+
+    Raises:
+      ValueError, OSError: output_dir holds another model, init_checkpoint is
+        missing or does not fit, or there are no trained weights to predict.
     """
 
-    options: FinetuningOptions | PretrainingOptions
-    config: BertConfig
-    make_model: Callable[..., Objective]
-    metric: str
-    manager: CheckpointManager
-    first: FirstWeights | None
-    head: Mapping[str, str]
-    labels: Sequence[str] | None
-    origin: Mapping[str, str]
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         options: FinetuningOptions | PretrainingOptions,
         config: BertConfig,
         source: Source,
@@ -106,49 +106,102 @@ class Start(NamedTuple):
         head: Mapping[str, str] = _LINEAR,
         labels: Sequence[str] | None = None,
         rows: Sequence[str] = (),
-    ) -> Self:
-        """Refuses all that a run cannot start with; writes nothing.
-
-        Args, beside the attributes:
-          source: the model of --init_checkpoint.
-          trains: whether the run trains before it predicts.
-          heads: variables that begin anew if init_checkpoint has others, and
-            that must be there to predict; () = all weights must fit.
-          rows: names of the rows of the output layer, see `FirstWeights`.
-
-        Raises ValueError or OSError if output_dir holds another model,
-        init_checkpoint is missing or does not fit, or there are no trained
-        weights to predict with.
-        """
-        manager = open_folder(options, config, head, labels)
+    ):
+        self.options, self.config = options, config
+        self._make_model, self._head, self._labels = make_model, head, labels
+        self._folder = options.train.output_dir
+        self.manager = self._open_folder()
         # In a graph, variables have shapes but no memory.
         with tf.Graph().as_default():
             model = make_model(config)
             variables = checkpoints.variables_by_name(model.layers)
-        manager.check(variables)
+        self.manager.check(variables)
+        self.metric, self.first = getattr(model, "metric", ""), None
+        self.origin = _origin(source, options)
+        if self.manager.steps():
+            for flag in filter(options.find, _ORIGINS):
+                logging.info(NOT_USED, flag, self._folder)
+            return
         # Differs from the original: a head for another number of labels is
         # left out, because a model of MNLI is a good start for RTE.
-        first = None
-        if source.path and not manager.steps():
+        if source.path:
             first_weights.compare(source, config)
             reads_pooler = getattr(model, "reads_pooler", False)
-            first = FirstWeights(source, variables, heads, rows, reads_pooler)
+            given = source, variables, heads, rows, reads_pooler
+            self.first = FirstWeights(*given)
+        self._check_first(heads, trains)
+
+    def _open_folder(self) -> CheckpointManager:
+        """Opens output_dir; refuses a run of another model.
+
+        Other labels, another order of them, and most other mixes of layers have
+        the same variables, so that a checkpoint would be loaded without an
+        error.
+        """
+        options, folder, config = self.options, self._folder, self.config
+        config_file = options.bert_config_file
+        setup.check_length(options.max_seq_length, config, config_file)
+        manager = CheckpointManager(folder, options.train.keep_checkpoint_max)
         if not manager.steps():
-            _check_first(first, options, head, heads, trains)
-        else:
-            for flag in filter(options.find, _ORIGINS):
-                logging.info(NOT_USED, flag, options.train.output_dir)
-        return cls(
-            options=options,
-            config=config,
-            make_model=make_model,
-            metric=getattr(model, "metric", ""),
-            manager=manager,
-            first=first,
-            head=head,
-            labels=labels,
-            origin=_origin(source, options),
-        )
+            return manager
+        if config_file != os.path.join(folder, CONFIG):
+            setup.check_same_model(folder, config)
+        path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
+        before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR
+        self._require_same_head(folder, before)
+        path = os.path.join(folder, LABELS)
+        if self._labels is not None and files.exists(path):
+            kept = list(files.read_lines(path))
+            if kept != list(self._labels):
+                raise ValueError(
+                    f"{folder} holds a model of the labels {', '.join(kept)} "
+                    "(labels.txt), but the task has "
+                    f"{', '.join(self._labels)}; give that task, for tables "
+                    "with --labels in that order, or another --output_dir."
+                )
+        return manager
+
+    def _require_same_head(self, place: str, before: Mapping[str, str]) -> None:
+        """Refuses another head; its variables may have the same shapes."""
+        changed = [
+            f"--{name} {before[name]!r} -> {value!r}"
+            for name, value in self._head.items()
+            if before[name] != value
+        ]
+        if changed:
+            raise ValueError(
+                f"{place} holds a run of another model: {', '.join(changed)}. "
+                "Give another --output_dir, or the flags of that run."
+            )
+
+    def _check_first(self, heads: Sequence[str], trains: bool) -> None:
+        """Refuses random weights of what the run does not train.
+
+        Also other labels, if the first weights are in output_dir.
+        """
+        options, first = self.options, self.first
+        if first:
+            first.require_own_labels(self._folder, trains)
+        frozen = self._head.get("feature_based")
+        if trains and frozen and not first:
+            raise ValueError(
+                f"--feature_based={frozen} never trains the encoder, which "
+                "would stay random; give --init_checkpoint."
+            )
+        if trains and not first and isinstance(options, FinetuningOptions):
+            logging.warning(
+                "Training begins with random weights: there is no "
+                "--init_checkpoint, and %s holds no checkpoint.",
+                self._folder,
+            )
+        # With save_best, the best weights of output_dir are used.
+        if trains or options.find("save_best"):
+            return
+        setup.require_weights(self._folder, options.init_checkpoint)
+        if heads:
+            place = f"--init_checkpoint={first.path}"
+            self._require_same_head(place, _LINEAR | first.head)
+            first.require_heads()
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
         """Makes the model with its first weights; call it in the scope.
@@ -158,7 +211,7 @@ class Start(NamedTuple):
         """
         options, train = self.options, self.options.train
         keras.utils.set_random_seed(train.seed)
-        model = self.make_model(
+        model = self._make_model(
             self.config,
             dtype=policy_of(options.device),
             use_one_hot_embeddings=options.use_one_hot_embeddings
@@ -182,7 +235,7 @@ class Start(NamedTuple):
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Raises ValueError if the run was trained on other data."""
-        before, folder = self.manager.made_from(), self.options.train.output_dir
+        before, folder = self.manager.made_from(), self._folder
         if changed := manifests.changes(before, made_from) if before else []:
             raise ValueError(
                 f"{folder} holds a run that was trained on other data: "
@@ -197,17 +250,17 @@ class Start(NamedTuple):
         head.json is not there if the head is linear. Raises OSError if a file
         cannot be written.
         """
-        folder = self.options.train.output_dir
+        folder = self._folder
         path = os.path.join(folder, CONFIG)
         if not (self.manager.steps() and files.exists(path)):
             files.write_text(path, self.config.to_json_string())
-        path, head = os.path.join(folder, HEAD), _LINEAR | self.head
+        path, head = os.path.join(folder, HEAD), _LINEAR | self._head
         if head != _LINEAR:
             write_json(path, head)
         elif files.exists(path):
             files.remove(path)
-        if self.labels is not None:
-            text = "".join(f"{label}\n" for label in self.labels)
+        if self._labels is not None:
+            text = "".join(f"{label}\n" for label in self._labels)
             files.write_text(os.path.join(folder, LABELS), text)
 
 
@@ -232,88 +285,3 @@ def check_outputs(
         {flag: [path] for flag, path in inputs.items() if path},
         {"output_dir": [os.path.join(output_dir, name) for name in names]},
     )
-
-
-def open_folder(
-    options: FinetuningOptions | PretrainingOptions,
-    config: BertConfig,
-    head: Mapping[str, str],
-    labels: Sequence[str] | None,
-) -> CheckpointManager:
-    """Opens output_dir; refuses a run of another model.
-
-    Other labels, another order of them, and most other mixes of layers have the
-    same variables, so that a checkpoint would be loaded without an error.
-    """
-    setup.check_length(options.max_seq_length, config, options.bert_config_file)
-    folder = options.train.output_dir
-    manager = CheckpointManager(folder, options.train.keep_checkpoint_max)
-    if not manager.steps():
-        return manager
-    if options.bert_config_file != os.path.join(folder, CONFIG):
-        setup.check_same_model(folder, config)
-    path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
-    before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR
-    _require_same_head(folder, before, head)
-    path = os.path.join(folder, LABELS)
-    if labels is not None and files.exists(path):
-        kept = list(files.read_lines(path))
-        if kept != list(labels):
-            raise ValueError(
-                f"{folder} holds a model of the labels {', '.join(kept)} "
-                f"(labels.txt), but the task has {', '.join(labels)}; give "
-                "that task, for tables with --labels in that order, or another "
-                "--output_dir."
-            )
-    return manager
-
-
-def _require_same_head(
-    place: str, before: Mapping[str, str], head: Mapping[str, str]
-) -> None:
-    """Refuses another head; its variables may have the same shapes."""
-    changed = [
-        f"--{name} {before[name]!r} -> {value!r}"
-        for name, value in head.items()
-        if before[name] != value
-    ]
-    if changed:
-        raise ValueError(
-            f"{place} holds a run of another model: {', '.join(changed)}. "
-            "Give another --output_dir, or the flags of that run."
-        )
-
-
-def _check_first(
-    first: FirstWeights | None,
-    options: FinetuningOptions | PretrainingOptions,
-    head: Mapping[str, str],
-    heads: Sequence[str],
-    trains: bool,
-) -> None:
-    """Refuses random weights of what the run does not train.
-
-    Also other labels, if the first weights are in output_dir.
-    """
-    if first:
-        first.require_own_labels(options.train.output_dir, trains)
-    frozen = head.get("feature_based")
-    if trains and frozen and not first:
-        raise ValueError(
-            f"--feature_based={frozen} never trains the encoder, which would "
-            "stay random; give --init_checkpoint."
-        )
-    if trains and not first and isinstance(options, FinetuningOptions):
-        logging.warning(
-            "Training begins with random weights: there is no "
-            "--init_checkpoint, and %s holds no checkpoint.",
-            options.train.output_dir,
-        )
-    # With save_best, the best weights of output_dir are used.
-    if trains or options.find("save_best"):
-        return
-    setup.require_weights(options.train.output_dir, options.init_checkpoint)
-    if heads:
-        place = f"--init_checkpoint={first.path}"
-        _require_same_head(place, _LINEAR | first.head, head)
-        first.require_heads()

@@ -10,12 +10,7 @@ from absl import logging
 from data.settings import Settings
 from data.storage import files
 from data.storage.json_files import write_json
-from data.text import tokenizer_files, vocabulary
-from data.text.tokenization import (
-    FullTokenizer,
-    validate_case_matches_checkpoint,
-)
-from data.text.tokenizer_files import TokenizerSettings, read_settings
+from data.text import tokenization, tokenizer_files, vocabulary
 from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig
 from training.config.pretraining_options import PretrainingOptions
@@ -27,7 +22,7 @@ def load_tokenizer(
     config: BertConfig,
     source: Source,
     tokens: Collection[str] = ("[UNK]", "[CLS]", "[SEP]"),
-) -> FullTokenizer:
+) -> tokenization.FullTokenizer:
     """Reads the vocabulary of a program and checks that it fits the model.
 
     It must have `tokens`. A warning is logged if it was made for the other
@@ -35,28 +30,13 @@ def load_tokenizer(
     the checkpoint says the other case, or it is not the model's.
     """
     path, lower = options.vocab_file, options.do_lower_case
-    validate_case_matches_checkpoint(lower, source.path)
-    tokenizer = FullTokenizer(path, lower, options.never_split)
-    config_file = options.find("bert_config_file")
-    check_vocabulary(tokenizer.vocab, path, config, config_file, tokens)
-    check_case(tokenizer.vocab, path, lower)
+    tokenization.validate_case_matches_checkpoint(lower, source.path)
+    tokenizer = tokenization.FullTokenizer(path, lower, options.never_split)
+    vocab, config_file = tokenizer.vocab, options.find("bert_config_file")
+    vocabulary.require_tokens(vocab, tokens, path)
+    vocabulary.require_size(vocab, path, config.vocab_size, config_file)
+    check_case(vocab, path, lower)
     return tokenizer
-
-
-def check_vocabulary(
-    vocab: Mapping[str, int],
-    vocab_file: str,
-    config: BertConfig,
-    config_file: str,
-    tokens: Collection[str] = (),
-) -> None:
-    """Refuses a vocabulary that the model was not trained with.
-
-    Raises ValueError if one of `tokens` is missing, or the model has another
-    number of wordpieces.
-    """
-    vocabulary.require_tokens(vocab, tokens, vocab_file)
-    vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
 
 
 def keep_vocabulary(
@@ -72,10 +52,10 @@ def keep_vocabulary(
         folder = os.path.dirname(vocab_file)
         tokens = vocabulary.read_tokens(vocab_file)
         vocab = {token.strip(): i for i, token in enumerate(tokens)}
-        config_file = options.bert_config_file
-        check_vocabulary(vocab, vocab_file, config, config_file)
-        settings = read_settings(folder)
-        names = TokenizerSettings.__dataclass_fields__.keys() & said.keys()
+        size, config_file = config.vocab_size, options.bert_config_file
+        vocabulary.require_size(vocab, vocab_file, size, config_file)
+        settings = tokenizer_files.read_settings(folder)
+        names = {x.name for x in dataclasses.fields(settings)} & said.keys()
         settings = dataclasses.replace(settings, **{n: said[n] for n in names})
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)

@@ -39,12 +39,10 @@ from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.inference import Evaluator, OutputCollector
 from training.loop import trainer
-from training.loop.checkpointing import CheckpointManager
 from training.loop.steps import TrainSteps
 from training.pretraining import answers
 from training.runs import pretraining
 from training.runs import vectors as extraction
-from training.start.start import Start
 from training.vectors.extractor import Extractor, VectorOptions
 
 pytestmark = pytest.mark.all
@@ -391,26 +389,18 @@ def test_every_program_looks_words_up_by_a_product(
         assert use_one_hot_embeddings
         raise Made
 
-    # They have no --use_tpu: only the strategy tells.
-    config_file = options.bert_config_file
-    same = {"bert_config_file": config_file, "device": options.device}
-    with pytest.raises(Made):
-        start = Start(
-            options=finetuner.FinetuningOptions(train=options.train, **same),
-            config=BertConfig.from_json_file(config_file),
-            make_model=make,
-            manager=CheckpointManager(options.train.output_dir),
-            **{"metric": "", "first": None, "head": {}},
-            **{"labels": None, "origin": {}},
-        )
-        finetuner.Finetuning(start)
-
     class Model(PretrainingModel):
         def __init__(self, config, **encoder_options):
             super().__init__(config)
             if encoder_options:  # none if only shapes are asked for
                 make(**encoder_options)
 
+    # They have no --use_tpu: only the strategy tells.
+    config_file = options.bert_config_file
+    same = {"bert_config_file": config_file, "device": options.device}
+    with pytest.raises(Made):
+        tuning = finetuner.FinetuningOptions(train=options.train, **same)
+        finetuner.Finetuning(open_start(tuning, Model))
     monkeypatch.setattr(pretraining.objectives, "get", lambda name: Model)
     with pytest.raises(Made):
         pretraining.run(options)
