@@ -9,7 +9,7 @@ import tensorflow as tf
 from modeling import checkpoints, layers
 from modeling.attention import attention_bias
 from modeling.checkpoints.model_folder import find
-from modeling.choices import EMBEDDINGS
+from modeling.choices import EMBEDDINGS, require_one_of
 from modeling.config import BertConfig
 from modeling.embeddings import Embeddings, as_ids, refuse_rounded
 from modeling.kernels.seeds import split_seed
@@ -351,11 +351,8 @@ def _last_real(input_mask):
 
 def _known(output_key):
     """Returns an output key or None; raises ValueError for an unknown one."""
-    if output_key not in (None, *OUTPUT_KEYS):
-        raise ValueError(
-            f"output_key {output_key!r}; it must be one of "
-            f"{', '.join(OUTPUT_KEYS)}."
-        )
+    if output_key is not None:
+        require_one_of(OUTPUT_KEYS, "output_key", output_key)
     return output_key
 
 

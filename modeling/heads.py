@@ -257,11 +257,7 @@ class GeneratorPredictions(Transform):
     """
 
     def __init__(
-        self,
-        config: BertConfig,
-        *,
-        name: str = "generator_predictions",
-        **kwargs,
+        self, config: BertConfig, *, name="generator_predictions", **kwargs
     ):
         # The kernels cast table and bias; their gradients stay float32.
         super().__init__(config, name=name, autocast=False, **kwargs)
@@ -296,11 +292,7 @@ class DiscriminatorPredictions(layers.Layer):
     """
 
     def __init__(
-        self,
-        config: BertConfig,
-        *,
-        name: str = "discriminator_predictions",
-        **kwargs,
+        self, config: BertConfig, *, name="discriminator_predictions", **kwargs
     ):
         super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size, config.hidden_act)

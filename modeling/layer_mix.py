@@ -41,12 +41,7 @@ class LayerMix(layers.Layer):
     SETTINGS = ("mix",)
 
     def __init__(
-        self,
-        config: BertConfig,
-        mix: str = "last",
-        *,
-        name: str = "layer_mix",
-        **kwargs,
+        self, config: BertConfig, mix="last", *, name="layer_mix", **kwargs
     ):
         # The weights of the layers and their softmax are float32.
         super().__init__(config, name=name, autocast=False, **kwargs)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
-from modeling.choices import WORD_HEADS
+from modeling.choices import WORD_HEADS, require_one_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.objectives.base import Batch, ItemObjective
@@ -60,10 +60,7 @@ class SpanModel(ItemObjective):
         dtype: str = "float32",
         **options: Any,
     ):
-        if head not in WORD_HEADS:
-            raise ValueError(
-                f"head {head!r}; it must be one of {', '.join(WORD_HEADS)}."
-            )
+        require_one_of(WORD_HEADS, "head", head)
         bert = BertModel(config, dtype=dtype, **options)
         self.bilstm, size = None, config.hidden_size
         if head == "bilstm":

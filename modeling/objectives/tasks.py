@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from data.settings import refuse
 from modeling import heads, layers, losses, pooling
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
-from modeling.choices import HEADS, WORD_HEADS
+from modeling.choices import HEADS, WORD_HEADS, require_one_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.layer_mix import LayerMix
@@ -131,8 +130,7 @@ class TaskModel(ItemObjective):
         head: str = "linear",
         **options: Any,
     ):
-        arguments = kind, num_labels, class_weights, feature_based, head
-        refuse(*_refusals(*arguments))
+        _check(kind, num_labels, class_weights, feature_based, head)
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
@@ -258,43 +256,40 @@ class TaskModel(ItemObjective):
         return weights * tf.gather(table, tf.reshape(batch["label_ids"], [-1]))
 
 
-def _refusals(kind, num_labels, class_weights, feature_based, head):
-    """Yields what is wrong with the arguments, for `refuse`."""
-    yield (
-        kind not in KINDS,
-        f"kind of task {kind!r}; it must be one of {', '.join(KINDS)}.",
-    )
+def _check(kind, num_labels, class_weights, feature_based, head):
+    """Raises ValueError for arguments that do not fit each other."""
+    require_one_of(KINDS, "kind of task", kind)
     least = 1 if kind in ("regression", "multilabel") else 2
-    yield (
-        num_labels < least or (kind == "regression" and num_labels != 1),
-        f"a {kind} task with {num_labels} labels; it must have "
-        f"{'1' if kind == 'regression' else f'{least} or more'}. Give a table "
-        "with rows of each label, or name its labels.",
-    )
-    yield (
-        class_weights and kind not in ("classification", "tagging"),
-        f"class weights are for classification and tagging, not {kind}; leave "
-        "them out.",
-    )
+    if num_labels < least or (kind == "regression" and num_labels != 1):
+        raise ValueError(
+            f"a {kind} task with {num_labels} labels; it must have "
+            f"{'1' if kind == 'regression' else f'{least} or more'}. Give a "
+            "table with rows of each label, or name its labels."
+        )
+    if class_weights and kind not in ("classification", "tagging"):
+        raise ValueError(
+            f"class weights are for classification and tagging, not {kind}; "
+            "leave them out."
+        )
     are_right = all(0 < weight < math.inf for weight in class_weights)
-    yield (
-        len(class_weights) not in (0, num_labels) or not are_right,
-        f"class weights {list(class_weights)}; expected {num_labels}, one for "
-        "each label, all above 0.",
-    )
+    if len(class_weights) not in (0, num_labels) or not are_right:
+        raise ValueError(
+            f"class weights {list(class_weights)}; expected {num_labels}, one "
+            "for each label, all above 0."
+        )
     # Tagging labels each token, but the head `mean` has one vector for a text.
     known = WORD_HEADS if kind == "tagging" else HEADS
-    yield (
-        head not in known,
-        f"head {head!r} of a {kind} task; it must be one of "
-        f"{', '.join(known)}.",
-    )
-    yield (
-        feature_based and head == "linear" and kind != "tagging",
-        "a frozen encoder has one vector for each token, but the linear head "
-        f"of a {kind} task reads one for the text; take the head bilstm or "
-        "mean.",
-    )
+    if head not in known:
+        raise ValueError(
+            f"head {head!r} of a {kind} task; it must be one of "
+            f"{', '.join(known)}."
+        )
+    if feature_based and head == "linear" and kind != "tagging":
+        raise ValueError(
+            "a frozen encoder has one vector for each token, but the linear "
+            f"head of a {kind} task reads one for the text; take the head "
+            "bilstm or mean."
+        )
 
 
 MODEL = TaskModel

@@ -16,8 +16,6 @@ from training.config.run_options import DeviceOptions, TrainOptions, check_found
 # As the server and the released folders call them, in the order of Table 1.
 GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
 DIAGNOSTIC = "AX"
-# A choice of --feature_based in earlier versions.
-_TABLE = "table"
 
 
 class FinetuningOptions(Settings):
@@ -257,7 +255,7 @@ class ClassifierOptions(TaskRunOptions):
         "",
         "[new] Tagging: train a BiLSTM on these layers of a frozen encoder "
         "(the paper's section 5.3); wants --learning_rate=3e-3.",
-        choices=("", *MIXES, _TABLE),
+        choices=("", *MIXES),
     )
     head: str = setting(
         "linear",
@@ -276,10 +274,6 @@ class ClassifierOptions(TaskRunOptions):
             raise ValueError(
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
                 "True."
-            )
-        if self.feature_based == _TABLE:
-            raise ValueError(
-                f"{frozen}: run_study.py --study=features makes the table."
             )
         of_layers = {"trainable_layers", "layerwise_lr_decay"}
         if self.feature_based and changed.keys() & of_layers:

@@ -277,8 +277,6 @@ class Trainer:
         returns, None = the updates' numbers. Returns float32 [num_steps,
         metrics, 2], each a sum and a weight.
         """
-        if positions is None:
-            positions = np.array([first_step, 1], np.float32)
         last = first_step + num_steps - 1
         try:
             with waits(self._strategy).on(f"steps {first_step} to {last}"):
@@ -286,7 +284,7 @@ class Trainer:
                     iterator,
                     tf.constant(first_step, tf.int64),
                     tf.constant(num_steps, tf.int32),
-                    tf.constant(positions),
+                    positions,
                 ).numpy()
         except tf.errors.ResourceExhaustedError as error:
             lines = error.message.splitlines()
