@@ -18,16 +18,14 @@ ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
 
 # Keys of released configurations (multilingual, Chinese, whole-word-masking
 # cased) that do not change the model. They are kept and written again.
-RELEASED_EXTRA_KEYS = frozenset(
-    {
-        "directionality",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-    }
-)
+RELEASED_EXTRA_KEYS = {
+    "directionality",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
+}
 # The defaults of Hugging Face's BertConfig that the original does not have.
 _OF_BERT = {"vocab_size": 30522, "type_vocab_size": 2}
 # What its ElectraConfig is by default.

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling.kernels.block import Form, add_bias, current
+from modeling.kernels.recomputation import one_by_one
 from modeling.kernels.seeds import has_gpu, on_tpu
 
 # Most logits of a part: 128 MB in float32.
@@ -102,7 +103,8 @@ def _loss_of_parts(x, table, bias, labels):
         return vocabulary_loss(part[0], table, bias, part[1])
 
     def gradient(upstream):
-        def add(i, of_x, *sums):
+        def add(i, state):
+            of_x, *sums = state
             part = [x[i], table, bias]
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(part)
@@ -110,20 +112,12 @@ def _loss_of_parts(x, table, bias, labels):
             of_part, *found = tape.gradient(values, part, upstream[i])
             # In 16 bits a sum of many parts would lose the small ones.
             found = [tf.cast(gradient, tf.float32) for gradient in found]
-            return i + 1, of_x.write(i, of_part), *map(tf.add, sums, found)
+            return of_x.write(i, of_part), *map(tf.add, sums, found)
 
         num_parts = tf.shape(x)[0]
-        _, of_x, *sums = tf.while_loop(
-            lambda i, *_: i < num_parts,
-            add,
-            (
-                tf.constant(0),
-                tf.TensorArray(x.dtype, num_parts, element_shape=x.shape[1:]),
-                tf.zeros_like(table, tf.float32),
-                tf.zeros_like(bias, tf.float32),
-            ),
-            parallel_iterations=1,  # one part in memory at a time
-        )
+        of_x = tf.TensorArray(x.dtype, num_parts, element_shape=x.shape[1:])
+        sums = [tf.zeros_like(of_all, tf.float32) for of_all in (table, bias)]
+        of_x, *sums = one_by_one(add, num_parts, (of_x, *sums))
         return of_x.stack(), *sums, None
 
     values = tf.map_fn(

@@ -49,9 +49,7 @@ _ONE_OF_MANY = _Kind(
     tf.nn.softmax,
 )
 _KINDS = {
-    "classification": _ONE_OF_MANY,
-    "choice": _ONE_OF_MANY,
-    "tagging": _ONE_OF_MANY,
+    **dict.fromkeys(("classification", "choice", "tagging"), _ONE_OF_MANY),
     "regression": _Kind(
         losses.squared_error,
         "absolute_error",

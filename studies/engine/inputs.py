@@ -54,10 +54,9 @@ class Inputs:
             words = vocabulary_building.count_words(
                 [self.text("train")], do_lower_case=True
             )
-            learned = vocabulary_building.learn_vocab(
-                words,
-                vocabulary.LearningOptions(vocab_size=self._scale.vocab_size),
-            )
+            size = self._scale.vocab_size
+            options = vocabulary.LearningOptions(vocab_size=size)
+            learned = vocabulary_building.learn_vocab(words, options)
             vocabulary.write_vocab(path, learned)
         return path
 
@@ -85,9 +84,8 @@ class Inputs:
         """Writes the task `casing`; returns its folder."""
         folder = self.path("casing")
         mosts = self._scale.casing_sentences
-        for set_name, name, most in zip(
-            SETS, ("train", "dev"), mosts, strict=True
-        ):
+        sets = zip(SETS, ("train", "dev"), mosts, strict=True)
+        for set_name, name, most in sets:
             path = os.path.join(folder, f"{name}.txt")
             if not files.exists(path):
                 lines = casing.lines(self.text(set_name), most)

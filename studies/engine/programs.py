@@ -89,7 +89,8 @@ class Programs:
         """Runs run_pretraining.py for a row, masked as a row."""
         masking = None
         if objectives.get(flags.get("objective", OBJECTIVES[0])).reads_masks:
-            mine = plan.masking_flags(masked_as)
+            mine = {"max_predictions_per_seq": plan.NUM_PREDICTIONS}
+            mine |= masked_as.masking
             masking = settings.make(PretrainingDataOptions, mine)
         paths["vocab_file"] = self._inputs.vocab_file
         flags = flags | paths | {"masking": masking}

@@ -8,7 +8,7 @@ from typing import Any
 from data.storage import files
 from data.tables import tsv
 from studies.engine.declaring import Row, Study
-from studies.engine.measures import MEASURES, applies
+from studies.engine.measures import MEASURES
 from studies.engine.statistics import Values, sign_agrees
 
 
@@ -36,7 +36,7 @@ class Found:
         self.seconds[row.name] = before + result["seconds"]
         for name in self.measures:
             measure = MEASURES[name]
-            if measure.run == run and applies(measure, row):
+            if measure.run == run and measure.applies(row):
                 value = measure.factor * result["values"][measure.metric]
                 self.values.setdefault((row.name, name), {})[seed] = value
 

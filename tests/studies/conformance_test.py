@@ -14,7 +14,7 @@ from modeling import objectives
 from modeling.choices import LAYERS_OF_MIXES, OBJECTIVES
 from modeling.config import BertConfig
 from studies.engine import commands, plan
-from studies.engine.measures import MEASURES, applies
+from studies.engine.measures import MEASURES
 from studies.engine.scales import PAPER, SCALES
 from studies.engine.study_options import StudyData, StudyOptions
 from tests.support import flags_support
@@ -134,7 +134,7 @@ def test_rows_and_measures_fit_each_other(study):
         # What it is trained on must be that of the encoder it takes.
         for field in ("records", "masking", "pretraining", "sizes"):
             assert getattr(row, field) == getattr(source, field)
-        assert any(applies(MEASURES[m], row) for m in study.measures)
+        assert any(MEASURES[m].applies(row) for m in study.measures)
     settings_of_rows = [
         json.dumps(vars(row) | {"name": 0, "title": 0, "paper": 0})
         for row in study.rows
@@ -175,7 +175,7 @@ def test_its_programs_take_the_settings(study, scale, tmp_path, name):
             if flags.get("objective", OBJECTIVES[0]) in OBJECTIVES:
                 settings.make(PretrainingOptions, flags | paths)
             settings.make(PretrainingDataOptions, plan.record_flags(job.row))
-            settings.make(PretrainingDataOptions, plan.masking_flags(job.row))
+            settings.make(PretrainingDataOptions, job.row.masking)
         elif job.run != "held_out":
             flags = plan.finetuning_flags(job, options)
             own = {"task_name": "conll", "data_dir": "x"}

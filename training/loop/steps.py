@@ -14,6 +14,7 @@ from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
+from modeling.kernels.recomputation import divided, one_by_one
 from modeling.objectives.base import Objective
 from training.config.run_options import TrainOptions
 from training.devices import gpus, kinds
@@ -259,11 +260,7 @@ class TrainSteps:
         count = self._options.gradient_accumulation_steps
         if count == 1:
             return self._micro_gradients(batch, loss_weights, seed, scale)
-        # The shape is a tensor, because the length of trimmed batches varies.
-        parts = {
-            name: tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
-            for name, x in batch.items()
-        }
+        parts = {name: divided(x, count) for name, x in batch.items()}
 
         def micro(i):
             part = {name: x[i] for name, x in parts.items()}
@@ -271,16 +268,10 @@ class TrainSteps:
                 part, loss_weights, seeds.fold_in(seed, i), scale
             )
 
-        _, total = tf.while_loop(
-            lambda i, _: i < count,
-            lambda i, sums: (
-                i + 1,
-                tf.nest.map_structure(tf.add, sums, micro(i)),
-            ),
-            (tf.constant(1), micro(0)),
-            parallel_iterations=1,  # one micro-batch in memory at a time
-        )
-        return total
+        def add(i, sums):
+            return tf.nest.map_structure(tf.add, sums, micro(i))
+
+        return one_by_one(add, count, micro(0), first=1)
 
     def _micro_gradients(self, batch, loss_weights, seed, scale):
         """The gradients of one micro-batch.
