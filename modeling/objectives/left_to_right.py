@@ -96,12 +96,10 @@ class LeftToRightModel(PretrainingObjective):
                 in_parts=True,
             )
         )
-        metric = losses.weighted(item_losses, weights)
-        total = loss_weights["drawn" if is_drawn else "all"]
-        return tf.math.divide_no_nan(metric[0], total), {
-            "next_token_accuracy": losses.weighted(hits, weights),
-            "next_token_loss": metric,
-        }
+        name, total = "next_token", loss_weights["drawn" if is_drawn else "all"]
+        metrics = losses.of_predictions(name, item_losses, hits, weights)
+        loss = tf.math.divide_no_nan(metrics["next_token_loss"][0], total)
+        return loss, metrics
 
     def _draw(self, batch, seed):
         """Draws P positions of each row without replacement: int32 [B, P].

@@ -115,37 +115,25 @@ class PretrainingModel(PretrainingObjective):
                 vectors, self._table(), tf.reshape(batch["masked_lm_ids"], [-1])
             )
         )
-        masked_lm_loss = losses.weighted(item_losses, weights)
+        metrics = losses.of_predictions("masked_lm", item_losses, hits, weights)
         # The original adds 1e-5 for batches without masked positions.
         # Differs from the original: the sum of weights is over the whole
         # batch, not one replica's part of it, because then the number of
         # replicas and micro-batches does not change the result.
-        loss = masked_lm_loss[0] / (loss_weights["masked_lm"] + 1e-5)
-        metrics = {
-            "masked_lm_accuracy": losses.weighted(hits, weights),
-            "masked_lm_loss": masked_lm_loss,
-        }
+        total = loss_weights["masked_lm"] + 1e-5
+        loss = metrics["masked_lm_loss"][0] / total
         if _LABELS in batch:
-            pairs = self._next_sentence(pooled, batch[_LABELS])
-            loss += (
-                pairs["next_sentence_loss"][0] / loss_weights["next_sentence"]
+            logits = self.cls.seq_relationship(pooled)
+            labels = tf.reshape(batch[_LABELS], [-1])
+            metrics |= losses.of_predictions(
+                "next_sentence",
+                losses.cross_entropy(logits, labels),
+                losses.hits(logits, labels),
+                tf.ones(tf.shape(labels)),
             )
-            metrics |= pairs
+            total = loss_weights["next_sentence"]
+            loss += metrics["next_sentence_loss"][0] / total
         return loss, metrics
-
-    def _next_sentence(self, pooled, labels):
-        """Returns the metrics of the pairs."""
-        logits = self.cls.seq_relationship(pooled)
-        labels = tf.reshape(labels, [-1])
-        ones = tf.ones(tf.shape(labels))
-        return {
-            "next_sentence_accuracy": losses.weighted(
-                losses.hits(logits, labels), ones
-            ),
-            "next_sentence_loss": losses.weighted(
-                losses.cross_entropy(logits, labels), ones
-            ),
-        }
 
 
 MODEL = PretrainingModel

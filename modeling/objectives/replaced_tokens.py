@@ -312,13 +312,10 @@ def _generator_metrics(batch, masked, logits, sampled):
     original = tf.reshape(original, [-1])
     weights = tf.reshape(masked.weights, [-1])
     is_right = tf.cast(tf.equal(sampled, original), tf.float32)
+    item_losses = losses.cross_entropy(logits, original)
+    hits = losses.hits(logits, original)
     return {
-        "masked_lm_accuracy": losses.weighted(
-            losses.hits(logits, original), weights
-        ),
-        "masked_lm_loss": losses.weighted(
-            losses.cross_entropy(logits, original), weights
-        ),
+        **losses.of_predictions("masked_lm", item_losses, hits, weights),
         "sampled_masked_lm_accuracy": losses.weighted(is_right, weights),
     }
 

@@ -45,12 +45,10 @@ class Gpu(NamedTuple):
 
 def seen() -> tuple[Gpu, ...]:
     """Returns the GPUs that TensorFlow uses."""
+    devices = tf.config.get_visible_devices("GPU")
     return tuple(
         Gpu(x.get("device_name", "GPU"), x.get("compute_capability"))
-        for x in map(
-            tf.config.experimental.get_device_details,
-            tf.config.get_visible_devices("GPU"),
-        )
+        for x in map(tf.config.experimental.get_device_details, devices)
     )
 
 

@@ -242,7 +242,14 @@ def _watch(
     while not stopped.wait(_LOOK_SECONDS):
         waited, what = waits.current()
         if minutes and waited >= 60 * minutes:
-            return end_process(_hanging_message(cluster, waited, what))
+            return end_process(
+                f"{cluster.names[cluster.index]} has waited {waited / 60:.1f} "
+                f"minutes for the other workers, at {what}. One of them hangs, "
+                "or works alone for longer than --worker_timeout_minutes: the "
+                "one whose log does not end with this message. End it, then "
+                "start all workers again with the same commands; the run "
+                "resumes from its last checkpoint."
+            )
         now = time.monotonic()
         silent = unreachable(cluster)
         silent_since = {n: silent_since.get(n, now) for n in silent}
@@ -261,17 +268,6 @@ def lost_message(names: list[str]) -> str:
         f"lost {', '.join(names) or 'another worker'}: it ended, or the "
         "network failed. Look at its log, then start all workers again with "
         "the same commands; the run resumes from its last checkpoint."
-    )
-
-
-def _hanging_message(cluster: Cluster, seconds: float, what: str) -> str:
-    """Returns the message about a wait that was too long."""
-    return (
-        f"{cluster.names[cluster.index]} has waited {seconds / 60:.1f} minutes "
-        f"for the other workers, at {what}. One of them hangs, or works alone "
-        "for longer than --worker_timeout_minutes: the one whose log does not "
-        "end with this message. End it, then start all workers again with the "
-        "same commands; the run resumes from its last checkpoint."
     )
 
 

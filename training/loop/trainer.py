@@ -232,7 +232,7 @@ class Trainer:
         ).max(axis=0)
         most = int(num_steps * self._call_seconds / seconds)
         self._steps_per_call = max(1, most)
-        schedule.measured(seconds / num_steps)
+        schedule.seconds_per_step = seconds / num_steps
         return metrics, seconds, bool(preempted)
 
     def _is_save_due(self, step: int) -> bool:
