@@ -8,7 +8,7 @@ on directions only, not on lengths.
 Axes: B rows, K numbers of a vector.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -33,9 +33,7 @@ def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(unit(first) * unit(second), axis=-1)
 
 
-def cosent(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
+def cosent(vectors, targets, scale):
     """log(1 + sum of exp(scale (cos_i - cos_j)) where score_i < score_j).
 
     Scored pairs are ranked: a higher score shall have a higher cosine. Only the
@@ -51,9 +49,7 @@ def cosent(
     return tf.reduce_logsumexp(tf.concat([[0.0], terms], axis=0))
 
 
-def cosine(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
+def cosine(vectors, targets, scale):
     """Mean of (cosine - score)^2 of scored pairs; `scale` is not used.
 
     Source: Sentence-BERT (arXiv:1908.10084), regression objective.
@@ -62,9 +58,7 @@ def cosine(
     return tf.reduce_mean(tf.square(cosines(*vectors) - targets[:, 0]))
 
 
-def negatives(
-    vectors: Sequence[tf.Tensor], targets: None, scale: float
-) -> tf.Tensor:
+def negatives(vectors, targets, scale):
     """Mean cross entropy of each first text's own second text.
 
     It is chosen among the second, and if there are any the third texts, of all
@@ -84,9 +78,7 @@ def negatives(
     )
 
 
-def teacher(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
+def teacher(vectors, targets, scale):
     """Mean of 1 - cosine with a teacher's vectors; `scale` is not used.
 
     The cosine does not depend on the lengths of the teacher's vectors, so that

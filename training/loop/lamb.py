@@ -8,25 +8,15 @@ from training.loop import optimizers
 
 
 @optimizers.accepts_rows
-def lamb_update(
-    param: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-    grad: tf.Tensor,
-    *,
-    rate: tf.Tensor,
-    weight_decay: float,
-    step: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def lamb_update(param, m, v, grad, *, rate, weight_decay, step):
     """One LAMB step: Adam with bias correction, times the trust ratio.
 
     The ratio is |param| / |direction| of the whole variable, or 1 if either is
     0. Variables without weight decay (biases, layer norm) have ratio 1, as in
     the authors' code; the paper does not mention them.
 
-    Returns the new param, m and v (running means of gradients and of squared
-    gradients). They have the shape of the clipped gradient, float32; `step` is
-    the number of this update, an integer scalar counted from 1.
+    Arguments and results are those of `optimizers.adam_update`; `step` is the
+    number of this update, an integer scalar counted from 1.
 
     Source: You et al., "Large Batch Optimization for Deep Learning: Training
       BERT in 76 minutes", arXiv:1904.00962, algorithm 2.
