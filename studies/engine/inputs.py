@@ -16,22 +16,19 @@ from modeling.checkpoints import model_folder
 from studies.engine import casing, plan
 from studies.engine.declaring import Row
 from studies.engine.measures import SPANS
-from studies.engine.scales import Scale
-from studies.engine.study_options import StudyData
+from studies.engine.scales import SCALES
+from studies.engine.study_options import StudyData, StudyOptions
 
 SETS = ("train", "eval")
 
 
 class Inputs:
-    """The files in a study's folder that its rows share.
+    """The files in a study's folder that its rows share."""
 
-    `data` says where text and tasks are, `scale` the sizes.
-    """
-
-    def __init__(self, folder: str, data: StudyData, scale: Scale):
-        self._folder = os.path.join(folder, "inputs")
-        self._data = data
-        self._scale = scale
+    def __init__(self, options: StudyOptions):
+        self._folder = os.path.join(options.output_dir, "inputs")
+        self._data = options.data
+        self._scale = SCALES[options.scale]
 
     def path(self, name: str) -> str:
         """Returns the path of a file or folder."""

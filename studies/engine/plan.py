@@ -8,7 +8,7 @@ from data.storage import files
 from studies.engine.declaring import Row, Study
 from studies.engine.measures import FINETUNING, HELD_OUT, MEASURES, SPANS
 from studies.engine.scales import LENGTH, SCALES, SIZES, Scale
-from studies.engine.study_options import StudyData, StudyOptions
+from studies.engine.study_options import StudyOptions
 
 PRETRAINING = "pretraining"
 NUM_PREDICTIONS = 10
@@ -35,10 +35,9 @@ class Job(NamedTuple):
     is_asked: bool = True
 
 
-def jobs_of(
-    study: Study, options: StudyOptions, data: StudyData
-) -> Iterator[Job]:
+def jobs_of(study: Study, options: StudyOptions) -> Iterator[Job]:
     """Yields the runs of a study, each after those it builds on."""
+    data = options.data
     given = {MEASURES[name].run for name in data.measures_of(study)}
     measures = [MEASURES[name] for name in study.measures]
     rows = study.rows_at(options.scale)
@@ -150,14 +149,10 @@ def pretraining_flags(
     }
 
 
-def finetuning_flags(
-    job: Job, options: StudyOptions, is_given: bool = False
-) -> dict[str, Any]:
-    """Returns the flags of run_classifier.py or run_squad.py, without paths.
-
-    `is_given`: whether the model was pretrained elsewhere.
-    """
+def finetuning_flags(job: Job, options: StudyOptions) -> dict[str, Any]:
+    """Returns the flags of run_classifier.py or run_squad.py, without paths."""
     measure = next(m for m in MEASURES.values() if m.run == job.run)
+    is_given = options.data.init_checkpoint
     of_model = {"learning_rate": _RATE_OF_GIVEN} if is_given else {}
     flags = {**FINETUNING, **of_model, **measure.flags, **job.row.finetuning}
     does = {"do_eval": True, "explain_errors": 0}

@@ -160,9 +160,13 @@ def test_every_flag_that_it_sets_exists(study):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_its_programs_take_the_settings(study, scale, tmp_path, name):
-    options = StudyOptions(study=name, output_dir=str(tmp_path), scale=scale)
-    data = StudyData(conllu_dir="a", glue_dir="b", squad_dir="c")
-    jobs = list(plan.jobs_of(study, options, data))
+    options = StudyOptions(
+        study=name,
+        output_dir=str(tmp_path),
+        scale=scale,
+        data=StudyData(conllu_dir="a", glue_dir="b", squad_dir="c"),
+    )
+    jobs = list(plan.jobs_of(study, options))
     assert len({job.folder for job in jobs}) == len(jobs)
     paths = {"bert_config_file": "x", "vocab_file": "x", "output_dir": "x"}
     paths["input_file"] = "x"
@@ -195,11 +199,11 @@ def test_the_small_scale_takes_an_hour_at_most(
     minilm = {"num_hidden_layers": 6, "hidden_size": 384}
     sizes = property(lambda data: minilm if data.init_checkpoint else {})
     monkeypatch.setattr(StudyData, "model_sizes", sizes)
-    options = StudyOptions(study=name, output_dir=str(tmp_path))
     data = StudyData(conllu_dir="a", glue_dir="b", squad_dir="c")
     if study.takes_model:
         data = StudyData(conllu_dir="a", init_checkpoint="d")
-    jobs = plan.jobs_of(study, options, data)
+    options = StudyOptions(study=name, output_dir=str(tmp_path), data=data)
+    jobs = plan.jobs_of(study, options)
     seconds = sum(job.seconds for job in jobs if job.is_asked)
     assert 240 < seconds < 3600
 
