@@ -208,25 +208,19 @@ class LanguageModelHead(layers.Layer):
 
 
 @layers.registered
-class PretrainingHeads(layers.Layer):
+class PretrainingHeads(LanguageModelHead):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
-
-    def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
-        super().__init__(config, name=name, **kwargs)
-        self.predictions = MaskedLM(config, **self.inherited)
-        self.seq_relationship = LinearOutput(
-            2,
-            stddev=config.initializer_range,
-            name="seq_relationship",
-            **self.inherited,
-        )
-        self.build()
 
     def build(self, input_shape=None):
         """Creates every variable."""
-        shape = (None, self.config.hidden_size)
-        self.predictions.build(shape)
-        self.seq_relationship.build(shape)
+        super().build()
+        self.seq_relationship = LinearOutput(
+            2,
+            stddev=self.config.initializer_range,
+            name="seq_relationship",
+            **self.inherited,
+        )
+        self.seq_relationship.build((None, self.config.hidden_size))
 
     def call(
         self,

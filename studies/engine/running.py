@@ -35,13 +35,9 @@ def run(study: Study, options: StudyOptions, prepare: Prepare) -> None:
     if "TF_CONFIG" in os.environ:
         raise ValueError("TF_CONFIG is set: a study has one machine; unset it.")
     data = options.data
-    facts = {
-        "study": options.study,
-        "scale": options.scale,
-        "seed": options.seed,
-        "precision": options.precision,
-        "text": files.sha256(data.text) if data.text else "of the demo",
-    }
+    names = ("study", "scale", "seed", "precision")
+    facts = {name: getattr(options, name) for name in names}
+    facts["text"] = files.sha256(data.text) if data.text else "of the demo"
     if data.init_checkpoint:
         facts["init_checkpoint_sha256"] = weights_sha256(data.init_checkpoint)
     recorded = RecordedRun(options.output_dir, _STUDY, facts)
