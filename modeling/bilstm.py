@@ -52,9 +52,7 @@ class BiLSTMLayer(layers.Layer):
         for cell in (self.forward, self.backward):
             cell.build((None, input_shape[-1]))
 
-    def call(
-        self, x: tf.Tensor, input_mask: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def call(self, x, input_mask=None):
         """Maps float [B, S, I] to the states, [B, S, 2W].
 
         At padding a state stays what it was before, see `BiLSTM.call`.
@@ -102,13 +100,7 @@ class BiLSTM(layers.DropoutLayer):
             layer.build((None, None, size))
             size = self.output_size
 
-    def call(
-        self,
-        x: tf.Tensor,
-        input_mask: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def call(self, x, input_mask=None, dropout_seed=None, training=None):
         """Reads a batch, float [B, S, I], in both directions.
 
         The mask is of bool or numbers, [B, S], with all padding last; True or 1

@@ -3,8 +3,6 @@
 Axis letters: see `layers`; K number of layers in a mix.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from modeling import layers
@@ -66,11 +64,7 @@ class LayerMix(layers.Layer):
                 name="scale", shape=(), initializer="ones"
             )
 
-    def call(
-        self,
-        embedding_output: tf.Tensor,
-        blocks: Sequence[tf.Tensor] | None = None,
-    ) -> tf.Tensor:
+    def call(self, embedding_output, blocks=None):
         """Combines layers.
 
         Args:

@@ -27,13 +27,7 @@ class ResidualOutput(layers.DropoutLayer):
         self.dense.build(input_shape)
         self.layer_norm.build((None, self.dense.units))
 
-    def call(
-        self,
-        x: tf.Tensor,
-        residual: tf.Tensor,
-        dropout_seed: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tf.Tensor:
+    def call(self, x, residual, dropout_seed=None, training=None):
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
         seed = self.seed_of_call(training, dropout_seed)
         rate = self.config.hidden_dropout_prob
@@ -62,14 +56,7 @@ class Attention(layers.DropoutLayer):
         self.self_attention.build(input_shape)
         self.output_layer.build(input_shape)
 
-    def call(
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        wanted: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def call(self, x, bias=None, dropout_seed=None, wanted=None, training=None):
         """See `TransformerBlock.call`."""
         seed = self.seed_of_call(training, dropout_seed)
         seeds = split_seed(seed, 2)
@@ -110,14 +97,7 @@ class TransformerBlock(layers.DropoutLayer):
         self.intermediate.build(input_shape)
         self.output_layer.build((None, self.config.intermediate_size))
 
-    def call(
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        wanted: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def call(self, x, bias=None, dropout_seed=None, wanted=None, training=None):
         """Runs the block.
 
         Args:
@@ -150,7 +130,7 @@ class Intermediate(layers.Layer):
         """Builds for inputs [M, H]."""
         self.dense.build(input_shape)
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps [M, H] to [M, intermediate_size]."""
         return self.dense(x)
 
@@ -199,13 +179,8 @@ class Encoder(layers.DropoutLayer):
             block.build((None, input_shape[-1]))
 
     def call(
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        positions: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
+        self, x, bias=None, dropout_seed=None, positions=None, training=None
+    ):
         """Runs the stack.
 
         Args:
