@@ -1,4 +1,7 @@
-"""Base classes of the objectives: encoder, heads, weighted losses."""
+"""Base classes of the objectives: encoder, heads, weighted losses.
+
+A method that overrides another one has its types.
+"""
 
 import abc
 from collections.abc import Mapping
@@ -191,16 +194,11 @@ class ItemObjective(Objective):
         """Returns the weight of each item in the loss, float32 [M]."""
         return self.item_weights(batch)
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Returns the sum of `training_weights`; see `Objective`."""
         return {"loss": tf.reduce_sum(self.training_weights(batch))}
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Returns the weighted mean of the losses; see `Objective`."""
         logits = self.logits(batch, dropout_seed)
         item_losses, scores = self.items(batch, logits)

@@ -5,7 +5,6 @@ predicted.
 """
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -14,7 +13,7 @@ from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed, uniform
-from modeling.objectives.base import Batch, PretrainingObjective
+from modeling.objectives.base import PretrainingObjective
 
 
 class LeftToRightModel(PretrainingObjective):
@@ -50,12 +49,12 @@ class LeftToRightModel(PretrainingObjective):
         self._num_drawn = num_predicted_positions
 
     @classmethod
-    def configure(cls, config: BertConfig) -> BertConfig:
+    def configure(cls, config):
         """Returns the configuration with left-to-right attention."""
         config = super().configure(config)
         return dataclasses.replace(config, left_to_right=True)
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts predictions at `all` positions and at `drawn` ones."""
         in_rows = tf.reduce_sum(_has_next(batch), axis=1)
         drawn = in_rows
@@ -63,12 +62,7 @@ class LeftToRightModel(PretrainingObjective):
             drawn = tf.minimum(in_rows, float(self._num_drawn))
         return {"all": tf.reduce_sum(in_rows), "drawn": tf.reduce_sum(drawn)}
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Computes the mean cross entropy of the next wordpieces.
 
         Without a `dropout_seed`, all positions are predicted. The metrics are
@@ -111,7 +105,7 @@ class LeftToRightModel(PretrainingObjective):
         count = tf.minimum(self._num_drawn, tf.shape(has_next)[1])
         return tf.math.top_k(tf.where(has_next > 0, scores, -1.0), count)[1]
 
-    def further_results(self, metrics: Mapping[str, float]) -> dict[str, float]:
+    def further_results(self, metrics):
         """Returns the perplexity, exp of the mean loss of a wordpiece."""
         loss = tf.constant(metrics["next_token_loss"], tf.float64)
         return {"perplexity": float(tf.exp(loss))}

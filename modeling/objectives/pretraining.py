@@ -85,7 +85,7 @@ class PretrainingModel(PretrainingObjective):
     def _table(self):
         return tf.convert_to_tensor(self.bert.get_embedding_table())
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts masked wordpieces and pairs, if there are pairs."""
         weights = {"masked_lm": tf.reduce_sum(batch["masked_lm_weights"])}
         if _LABELS in batch:
@@ -94,12 +94,7 @@ class PretrainingModel(PretrainingObjective):
             )
         return weights
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Adds the means of both losses; see `Objective`.
 
         The batch is as for `logits`, with int32 `masked_lm_ids` [B, P], float32

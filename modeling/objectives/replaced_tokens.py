@@ -114,23 +114,18 @@ class ReplacedTokensModel(PretrainingObjective):
         self._mask_token_share = mask_token_share
 
     @classmethod
-    def configure(cls, config: BertConfig) -> BertConfig:
+    def configure(cls, config):
         """Returns the configuration of an ELECTRA with these sizes."""
         return dataclasses.replace(config, electra=True)
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts predicted and real wordpieces."""
         return {
             "generator": tf.reduce_sum(self._num_predicted(batch)),
             "discriminator": tf.reduce_sum(_is_real(batch)),
         }
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Adds the generator's loss and the weighted discriminator's.
 
         Without a `dropout_seed`, masks depend on the text alone.

@@ -68,17 +68,12 @@ class SentenceEncoder(Objective):
         """Computes `vectors` for `OutputCollector`."""
         return {"vectors": self.vectors(batch)}
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts the examples, which the loss does itself; see `Objective`."""
         count = tf.shape(batch["input_ids_0"])[0]
         return {"examples": tf.cast(count, tf.float32)}
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Computes a device's share of the loss; see `Objective`."""
         del loss_weights
         seeds = split_seed(dropout_seed, self._num_texts)

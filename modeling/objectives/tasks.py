@@ -153,9 +153,7 @@ class TaskModel(ItemObjective):
         self._head_dropout = head_dropout
         self.class_weights = tuple(class_weights)
 
-    def logits(
-        self, batch: Batch, dropout_seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def logits(self, batch, dropout_seed=None):
         """Scores the labels; see `ItemObjective` and the class."""
         seeds = split_seed(dropout_seed, 3)
         inputs = [
@@ -193,7 +191,7 @@ class TaskModel(ItemObjective):
             return words, output.pooled_output
         return words, pooling.pool_last(words, inputs[1], "mean")
 
-    def predict(self, batch: Batch) -> tf.Tensor:
+    def predict(self, batch):
         """Returns probabilities, or scores for regression; see the class."""
         return _KINDS[self.kind].prediction(self.logits(batch))
 
@@ -221,9 +219,7 @@ class TaskModel(ItemObjective):
             "weight": by_example(weights),
         }
 
-    def items(
-        self, batch: Batch, logits: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def items(self, batch, logits):
         """Returns loss and metric of each example, or of each token."""
         labels = batch["label_ids"]
         kind = _KINDS[self.kind]
@@ -232,12 +228,12 @@ class TaskModel(ItemObjective):
             labels = tf.reshape(labels, [-1])
         return kind.loss(logits, labels), kind.score(logits, labels)
 
-    def soft(self, batch: Batch, logits: tf.Tensor, teacher: tf.Tensor):
+    def soft(self, batch, logits, teacher):
         """See `ItemObjective`."""
         rows = [tf.reshape(x, [-1, self.num_labels]) for x in (logits, teacher)]
         return _KINDS[self.kind].soft(*rows, self.distillation.temperature)
 
-    def item_weights(self, batch: Batch) -> tf.Tensor:
+    def item_weights(self, batch):
         """Returns 1.0 for each item that counts, else 0.0; float32 [M]."""
         weights = super().item_weights(batch)
         if self.kind != "tagging":
@@ -245,7 +241,7 @@ class TaskModel(ItemObjective):
         is_labelled = tf.cast(batch["label_mask"], tf.float32)
         return tf.reshape(weights[:, tf.newaxis] * is_labelled, [-1])
 
-    def training_weights(self, batch: Batch) -> tf.Tensor:
+    def training_weights(self, batch):
         """Returns `item_weights`, times the weights of the labels."""
         weights = self.item_weights(batch)
         if not self.class_weights:
