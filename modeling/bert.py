@@ -12,7 +12,6 @@ from modeling.checkpoints.model_folder import find
 from modeling.choices import EMBEDDINGS, require_one_of
 from modeling.config import BertConfig
 from modeling.embeddings import Embeddings, as_ids, refuse_rounded
-from modeling.kernels.seeds import split_seed
 from modeling.transformer import Encoder
 
 # What a `BertModel` gives instead of a `BertOutput` if it has an `output_key`.
@@ -261,8 +260,7 @@ class BertModel(layers.DropoutLayer):
         input_ids, input_mask, token_type_ids = self._inputs(
             input_ids, input_mask, token_type_ids
         )
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, 2)
+        seeds = self.seeds_of_call(training, dropout_seed, 2)
         embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
         if self.embeddings_project:
             embedded = self.embeddings_project(embedded)

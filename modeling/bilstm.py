@@ -10,7 +10,6 @@ import keras
 import tensorflow as tf
 
 from modeling import layers
-from modeling.kernels.seeds import split_seed
 
 NUM_LAYERS = 2
 # Of each layer's input. The paper has no rate for it; this is the encoder's.
@@ -109,8 +108,7 @@ class BiLSTM(layers.DropoutLayer):
         the left the state at the last real wordpiece, from the right the state
         at the first.
         """
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, NUM_LAYERS)
+        seeds = self.seeds_of_call(training, dropout_seed, NUM_LAYERS)
         for layer, seed in zip(self.stack, seeds, strict=True):
             x = layer(layers.dropout(x, DROPOUT, seed), input_mask)
         from_left, from_right = tf.split(x, 2, axis=-1)

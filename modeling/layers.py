@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from modeling.config import BertConfig, activation_name
 from modeling.kernels import block as kernels
-from modeling.kernels.seeds import dropout_draws, fold_in
+from modeling.kernels.seeds import dropout_draws, fold_in, split_seed
 
 # Keras finds the class of a saved layer by this name and the class's.
 registered = keras.saving.register_keras_serializable("bert")
@@ -232,6 +232,12 @@ class DropoutLayer(Layer):
             # The generator has the same state on each device.
             seed = fold_in(seed, replica.replica_id_in_sync_group)
         return seed
+
+    def seeds_of_call(
+        self, training: bool | None, dropout_seed: tf.Tensor | None, num: int
+    ) -> list[tf.Tensor | None]:
+        """Derives `num` seeds from that of `seed_of_call`."""
+        return split_seed(self.seed_of_call(training, dropout_seed), num)
 
 
 @registered

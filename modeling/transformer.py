@@ -10,7 +10,7 @@ from modeling.attention import SelfAttention, as_bias
 from modeling.config import BertConfig
 from modeling.kernels import block as kernels
 from modeling.kernels.recomputation import recomputed
-from modeling.kernels.seeds import dropout_draws, split_seed
+from modeling.kernels.seeds import dropout_draws
 
 
 @layers.registered
@@ -58,8 +58,7 @@ class Attention(layers.DropoutLayer):
 
     def call(self, x, bias=None, dropout_seed=None, wanted=None, training=None):
         """See `TransformerBlock.call`."""
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, 2)
+        seeds = self.seeds_of_call(training, dropout_seed, 2)
         bias = as_bias(bias, x, self.config)
         rows = layers.as_rows(x)
         queries = rows if wanted is None else tf.gather(rows, wanted)
@@ -111,8 +110,7 @@ class TransformerBlock(layers.DropoutLayer):
         Returns:
           Float [B * Q, H], and the attention probabilities [B, N, Q, S].
         """
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, 2)
+        seeds = self.seeds_of_call(training, dropout_seed, 2)
         attended, probabilities = self.attention(x, bias, seeds[0], wanted)
         widened = self.intermediate(attended)
         return self.output_layer(widened, attended, seeds[1]), probabilities
@@ -203,8 +201,7 @@ class Encoder(layers.DropoutLayer):
         shape = tf.shape(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
         bias = as_bias(bias, x, self.config)
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, len(self.blocks))
+        seeds = self.seeds_of_call(training, dropout_seed, len(self.blocks))
         wanted = None
         if positions is not None:
             wanted = _row_numbers(positions, shape)
