@@ -93,7 +93,7 @@ def weighted(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     return tf.stack([tf.reduce_sum(values * weights), tf.reduce_sum(weights)])
 
 
-def of_predictions(
+def metrics(
     name: str, item_losses: tf.Tensor, hits: tf.Tensor, weights: tf.Tensor
 ) -> dict[str, tf.Tensor]:
     """Returns the metrics NAME_accuracy and NAME_loss, from values [M] each."""

@@ -90,8 +90,8 @@ class LeftToRightModel(PretrainingObjective):
                 in_parts=True,
             )
         )
-        name, total = "next_token", loss_weights["drawn" if is_drawn else "all"]
-        metrics = losses.of_predictions(name, item_losses, hits, weights)
+        metrics = losses.metrics("next_token", item_losses, hits, weights)
+        total = loss_weights["drawn" if is_drawn else "all"]
         loss = tf.math.divide_no_nan(metrics["next_token_loss"][0], total)
         return loss, metrics
 

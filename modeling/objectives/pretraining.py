@@ -110,7 +110,7 @@ class PretrainingModel(PretrainingObjective):
                 vectors, self._table(), tf.reshape(batch["masked_lm_ids"], [-1])
             )
         )
-        metrics = losses.of_predictions("masked_lm", item_losses, hits, weights)
+        metrics = losses.metrics("masked_lm", item_losses, hits, weights)
         # The original adds 1e-5 for batches without masked positions.
         # Differs from the original: the sum of weights is over the whole
         # batch, not one replica's part of it, because then the number of
@@ -120,7 +120,7 @@ class PretrainingModel(PretrainingObjective):
         if _LABELS in batch:
             logits = self.cls.seq_relationship(pooled)
             labels = tf.reshape(batch[_LABELS], [-1])
-            metrics |= losses.of_predictions(
+            metrics |= losses.metrics(
                 "next_sentence",
                 losses.cross_entropy(logits, labels),
                 losses.hits(logits, labels),

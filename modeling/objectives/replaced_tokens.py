@@ -310,7 +310,7 @@ def _generator_metrics(batch, masked, logits, sampled):
     item_losses = losses.cross_entropy(logits, original)
     hits = losses.hits(logits, original)
     return {
-        **losses.of_predictions("masked_lm", item_losses, hits, weights),
+        **losses.metrics("masked_lm", item_losses, hits, weights),
         "sampled_masked_lm_accuracy": losses.weighted(is_right, weights),
     }
 
