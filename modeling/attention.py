@@ -160,10 +160,6 @@ class SelfAttention(layers.DropoutLayer):
         self, x: tf.Tensor, bias: tf.Tensor, length: tf.Tensor | int
     ) -> tf.Tensor:
         """[B * length, H] -> [B, N, length, D]; -1 = any length, if B > 0."""
-        shape = [
-            tf.shape(bias)[0],
-            length,
-            self.config.num_attention_heads,
-            self.head_size,
-        ]
+        num_heads = self.config.num_attention_heads
+        shape = [tf.shape(bias)[0], length, num_heads, self.head_size]
         return kernels.swap_heads(tf.reshape(x, shape))

@@ -267,12 +267,8 @@ class BertModel(layers.DropoutLayer):
         outputs, attention_probs, text = self._encode(
             embedded, input_mask, seeds[1], positions
         )
-        output = BertOutput(
-            embedding_output=embedded,
-            all_encoder_layers=outputs,
-            pooled_output=self.pooler(text) if self.pooler else text[:, 0],
-            attention_probs=attention_probs,
-        )
+        pooled = self.pooler(text) if self.pooler else text[:, 0]
+        output = BertOutput(embedded, outputs, pooled, attention_probs)
         if output_key == "sequence_output":
             return output.get_sequence_output()
         return getattr(output, output_key) if output_key else output

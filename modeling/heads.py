@@ -208,11 +208,9 @@ class PretrainingHeads(LanguageModelHead):
     def build(self, input_shape=None):
         """Creates every variable."""
         super().build()
+        stddev = self.config.initializer_range
         self.seq_relationship = LinearOutput(
-            2,
-            stddev=self.config.initializer_range,
-            name="seq_relationship",
-            **self.inherited,
+            2, stddev=stddev, name="seq_relationship", **self.inherited
         )
         self.seq_relationship.build((None, self.config.hidden_size))
 

@@ -161,13 +161,9 @@ class Encoder(layers.DropoutLayer):
         super().__init__(config, name=name, autocast=False, **kwargs)
         self.gradient_checkpointing = gradient_checkpointing
         self.whole_last_layer = whole_last_layer
+        options = {**self.inherited, "seed": self.seed_generator}
         self.blocks = [
-            TransformerBlock(
-                config,
-                name=f"layer_{i}",
-                **self.inherited,
-                seed=self.seed_generator,
-            )
+            TransformerBlock(config, name=f"layer_{i}", **options)
             for i in range(config.num_hidden_layers)
         ]
 

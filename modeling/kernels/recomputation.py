@@ -106,11 +106,9 @@ def computed_in_parts(
                     again = [tf.identity(value) for value in values]
                     tape.watch(again)
                     y = apply(again, i)
+                of_part = upstream[i * size : (i + 1) * size]
                 found = tape.gradient(
-                    y,
-                    again,
-                    upstream[i * size : (i + 1) * size],
-                    unconnected_gradients="zero",
+                    y, again, of_part, unconnected_gradients="zero"
                 )
                 pairs = zip(sums, map(tf.convert_to_tensor, found), strict=True)
                 return [a + b for a, b in pairs]

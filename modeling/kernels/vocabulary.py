@@ -84,13 +84,10 @@ def vocabulary_loss_in_parts(
     height = -(-num_rows // num_parts)
     filler = num_parts * height - num_rows
     x = tf.pad(x, [[0, filler], [0, 0]])
+    x = tf.reshape(x, [num_parts, height, x.shape[1]])
     labels = tf.pad(labels, [[0, filler]])
-    found = _loss_of_parts(
-        tf.reshape(x, [num_parts, height, x.shape[1]]),
-        table,
-        bias,
-        tf.reshape(labels, [num_parts, height]),
-    )
+    labels = tf.reshape(labels, [num_parts, height])
+    found = _loss_of_parts(x, table, bias, labels)
     found = tf.reshape(tf.transpose(found, [1, 0, 2]), [2, -1])
     return found[:, :num_rows]
 
@@ -120,11 +117,9 @@ def _loss_of_parts(x, table, bias, labels):
         of_x, *sums = one_by_one(add, num_parts, (of_x, *sums))
         return of_x.stack(), *sums, None
 
+    spec = tf.TensorSpec([2, x.shape[1]], tf.float32)
     values = tf.map_fn(
-        loss,
-        (x, labels),
-        fn_output_signature=tf.TensorSpec([2, x.shape[1]], tf.float32),
-        parallel_iterations=1,
+        loss, (x, labels), fn_output_signature=spec, parallel_iterations=1
     )
     return values, gradient
 
@@ -185,11 +180,9 @@ def _without(logits, labels):
         is_label = tf.one_hot(labels, num_classes, True, False, dtype=tf.bool)
         return tf.where(is_label, lowest, logits)
     num_rows = tf.shape(logits)[0]
-    return tf.tensor_scatter_nd_update(  # writes one number in each row
-        logits,
-        tf.stack([tf.range(num_rows), labels], axis=1),
-        tf.fill([num_rows], lowest),
-    )
+    places = tf.stack([tf.range(num_rows), labels], axis=1)  # one in each row
+    lowest = tf.fill([num_rows], lowest)
+    return tf.tensor_scatter_nd_update(logits, places, lowest)
 
 
 def _minus_at(totals, labels, values):

@@ -63,13 +63,8 @@ class Objective(abc.ABC):
         input_mask = batch["input_mask"]
         if "document_ids" in batch:
             input_mask = within_documents(input_mask, batch["document_ids"])
-        return (bert or self.bert)(
-            batch["input_ids"],
-            input_mask,
-            batch["segment_ids"],
-            dropout_seed,
-            positions,
-        )
+        inputs = batch["input_ids"], input_mask, batch["segment_ids"]
+        return (bert or self.bert)(*inputs, dropout_seed, positions)
 
     @abc.abstractmethod
     def loss_weights(self, batch: Batch) -> Batch:

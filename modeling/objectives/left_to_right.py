@@ -82,14 +82,11 @@ class LeftToRightModel(PretrainingObjective):
             vectors = self.encode(batch, seeds[0]).get_sequence_output()[:, :-1]
             labels, weights = batch["input_ids"][:, 1:], _has_next(batch)
         weights = tf.reshape(weights, [-1])
-        item_losses, hits = tf.unstack(
-            self.cls.predictions(
-                tf.reshape(vectors, [-1, self.config.hidden_size]),
-                tf.convert_to_tensor(self.bert.get_embedding_table()),
-                labels=tf.reshape(labels, [-1]),
-                in_parts=True,
-            )
-        )
+        vectors = tf.reshape(vectors, [-1, self.config.hidden_size])
+        table = tf.convert_to_tensor(self.bert.get_embedding_table())
+        labels = tf.reshape(labels, [-1])
+        found = self.cls.predictions(vectors, table, labels, in_parts=True)
+        item_losses, hits = tf.unstack(found)
         metrics = losses.metrics("next_token", item_losses, hits, weights)
         total = loss_weights["drawn" if is_drawn else "all"]
         loss = tf.math.divide_no_nan(metrics["next_token_loss"][0], total)

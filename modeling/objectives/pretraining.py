@@ -105,11 +105,9 @@ class PretrainingModel(PretrainingObjective):
         """
         vectors, pooled = self._vectors(batch, dropout_seed)
         weights = tf.reshape(batch["masked_lm_weights"], [-1])
-        item_losses, hits = tf.unstack(
-            self.cls.predictions(
-                vectors, self._table(), tf.reshape(batch["masked_lm_ids"], [-1])
-            )
-        )
+        labels = tf.reshape(batch["masked_lm_ids"], [-1])
+        found = self.cls.predictions(vectors, self._table(), labels)
+        item_losses, hits = tf.unstack(found)
         metrics = losses.metrics("masked_lm", item_losses, hits, weights)
         # The original adds 1e-5 for batches without masked positions.
         # Differs from the original: the sum of weights is over the whole
@@ -120,12 +118,9 @@ class PretrainingModel(PretrainingObjective):
         if _LABELS in batch:
             logits = self.cls.seq_relationship(pooled)
             labels = tf.reshape(batch[_LABELS], [-1])
-            metrics |= losses.metrics(
-                "next_sentence",
-                losses.cross_entropy(logits, labels),
-                losses.hits(logits, labels),
-                tf.ones(tf.shape(labels)),
-            )
+            item_losses = losses.cross_entropy(logits, labels)
+            hits, ones = losses.hits(logits, labels), tf.ones(tf.shape(labels))
+            metrics |= losses.metrics("next_sentence", item_losses, hits, ones)
             total = loss_weights["next_sentence"]
             loss += metrics["next_sentence_loss"][0] / total
         return loss, metrics

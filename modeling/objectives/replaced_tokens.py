@@ -88,13 +88,10 @@ class ReplacedTokensModel(PretrainingObjective):
     ):
         config = self.configure(config)
         small = generator_config(config, generator_size)
-        bert = BertModel(config, dtype=dtype, **options)
+        options["dtype"] = dtype
+        bert = BertModel(config, **options)
         self.generator = BertModel(
-            small,
-            dtype=dtype,
-            embeddings=bert.embeddings,
-            name="generator",
-            **options,
+            small, embeddings=bert.embeddings, name="generator", **options
         )
         self.generator_predictions = heads.GeneratorPredictions(
             small, dtype=dtype

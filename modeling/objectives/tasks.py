@@ -143,11 +143,9 @@ class TaskModel(ItemObjective):
             self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
             size = self.bilstm.output_size
         self.reads_pooler = head == "linear" and kind != "tagging"
+        num_scores = 1 if kind == "choice" else num_labels
         self.head = heads.TaskOutput(
-            1 if kind == "choice" else num_labels,
-            size,
-            name="task_output",
-            dtype=dtype,
+            num_scores, size, name="task_output", dtype=dtype
         )
         super().__init__(bert, self.mix, self.bilstm, self.head)
         self._head_dropout = head_dropout

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from modeling import losses
 from modeling.choices import VECTOR_LOSSES, require_one_of
 
 _NEVER = -1e12  # its exp is 0
@@ -71,11 +72,8 @@ def negatives(vectors, targets, scale):
     first, *others = map(unit, vectors)
     candidates = tf.concat(others, axis=0)
     logits = scale * tf.matmul(first, candidates, transpose_b=True)
-    return tf.reduce_mean(
-        tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=tf.range(tf.shape(first)[0]), logits=logits
-        )
-    )
+    own = tf.range(tf.shape(first)[0])
+    return tf.reduce_mean(losses.cross_entropy(logits, own))
 
 
 def teacher(vectors, targets, scale):

@@ -47,14 +47,10 @@ def jobs_of(study: Study, options: StudyOptions) -> Iterator[Job]:
     for row in rows:
         folder = os.path.join(options.output_dir, row.name)
         if row.source == row.name and not data.init_checkpoint:
-            yield Job(
-                row,
-                PRETRAINING,
-                first,
-                os.path.join(folder, PRETRAINING),
-                _pretraining_seconds(study, row, scale),
-                is_asked=row.name in needed,
-            )
+            place = os.path.join(folder, PRETRAINING)
+            seconds = _pretraining_seconds(study, row, scale)
+            is_asked = row.name in needed
+            yield Job(row, PRETRAINING, first, place, seconds, is_asked)
         sizes = sizes_of(study, row, scale.vocab_size) | data.model_sizes
         for run in dict.fromkeys(m.run for m in measures if m.applies(row)):
             count = 1 if run == HELD_OUT else options.num_trials

@@ -57,12 +57,10 @@ def _make(
         )
     total = sum(round(job.seconds) for job in jobs)
     before = sum(round(job.seconds) for job in jobs if _is_done(job))
+    minutes, percent = math.ceil(total / 60), 100 * before // max(1, total)
     logging.info(
         "%s: %d runs, about %d minutes on 2 cores; %d %% done before.",
-        options.study,
-        len(jobs),
-        math.ceil(total / 60),
-        100 * before // max(1, total),
+        *(options.study, len(jobs), minutes, percent),
     )
     names = {"total": total, "initial": before, "unit": "expected seconds"}
     found = report.Found(study.measures)

@@ -83,13 +83,11 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
             f"TF_CONFIG names a job {min(others)!r}; expected only chief and "
             f"worker, as in {_EXAMPLE}."
         )
-    for _, _, address in members:
+    names = tuple(f"{job} {i} ({address})" for job, i, address in members)
+    addresses = tuple(address for _, _, address in members)
+    for address in addresses:
         _host_and_port(address)
-    return Cluster(
-        tuple(f"{job} {i} ({address})" for job, i, address in members),
-        tuple(address for _, _, address in members),
-        own,
-    )
+    return Cluster(names, addresses, own)
 
 
 def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:

@@ -30,11 +30,8 @@ def lamb_update(param, m, v, grad, *, rate, weight_decay, step):
     if weight_decay:
         direction += weight_decay * param
         length, moved = tf.norm(param), tf.norm(direction)
-        rate *= tf.where(
-            (length > 0.0) & (moved > 0.0),
-            tf.math.divide_no_nan(length, moved),
-            1.0,
-        )
+        ratio = tf.math.divide_no_nan(length, moved)
+        rate *= tf.where((length > 0.0) & (moved > 0.0), ratio, 1.0)
     return param - rate * direction, m, v
 
 

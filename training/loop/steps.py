@@ -181,17 +181,11 @@ class TrainSteps:
             for i in tf.range(num_steps):
                 with seeds.outside_xla(not self._on_tpu), seeds.placed():
                     step = first_step + tf.cast(i, tf.int64)
-                metrics = self._strategy.run(
-                    self._replica_step,
-                    args=(
-                        next(iterator),
-                        step,
-                        schedule[0] + schedule[1] * tf.cast(i, tf.float32),
-                    ),
-                )
-                rows = rows.write(
-                    i, self._strategy.reduce(_SUM, metrics, axis=None)
-                )
+                position = schedule[0] + schedule[1] * tf.cast(i, tf.float32)
+                arguments = next(iterator), step, position
+                metrics = self._strategy.run(self._replica_step, arguments)
+                metrics = self._strategy.reduce(_SUM, metrics, axis=None)
+                rows = rows.write(i, metrics)
         return rows.stack()
 
     # There is no Python control flow over tensors below. Autograph would take a
@@ -246,14 +240,11 @@ class TrainSteps:
             return replica.all_reduce(_SUM, (gradients, squares))
         # TensorFlow sends the last values first, in the order in which the
         # backward pass computes gradients. The squares need its end.
-        squares, gradients = replica.all_reduce(
-            _SUM,
-            (squares, gradients),
-            tf.distribute.experimental.CommunicationOptions(
-                bytes_per_pack=self._bytes_per_pack
-            ),
+        options = tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=self._bytes_per_pack
         )
-        return gradients, squares
+        sums = replica.all_reduce(_SUM, (squares, gradients), options)
+        return sums[1], sums[0]
 
     def _gradients(self, batch, loss_weights, seed, scale):
         """`_micro_gradients` of a device's batch, summed."""
