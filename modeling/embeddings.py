@@ -169,7 +169,5 @@ class Embeddings(layers.DropoutLayer):
         one_hot = tf.one_hot(
             tf.reshape(ids, [-1]), tf.shape(table)[0], dtype=table.dtype
         )
-        return tf.reshape(
-            tf.matmul(one_hot, table),
-            tf.concat([tf.shape(ids), [table.shape[-1]]], axis=0),
-        )
+        shape = tf.concat([tf.shape(ids), [table.shape[-1]]], axis=0)
+        return tf.reshape(tf.matmul(one_hot, table), shape)

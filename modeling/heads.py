@@ -221,10 +221,8 @@ class PretrainingHeads(LanguageModelHead):
         and `pooled_output` float [B, H]; for the table see `MaskedLM`. Returns
         logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
         """
-        return (
-            self.predictions(x, embedding_table),
-            self.seq_relationship(pooled_output),
-        )
+        logits = self.predictions(x, embedding_table)
+        return logits, self.seq_relationship(pooled_output)
 
 
 @layers.registered

@@ -206,8 +206,6 @@ class ItemObjective(Objective):
             teacher = tf.reshape(batch["teacher_logits"], tf.shape(logits))
             item_losses += share * self.soft(batch, logits, teacher)
         # A batch of tagged sentences may have no label.
-        loss = tf.math.divide_no_nan(
-            tf.reduce_sum(item_losses * self.training_weights(batch)),
-            loss_weights["loss"],
-        )
+        total = tf.reduce_sum(item_losses * self.training_weights(batch))
+        loss = tf.math.divide_no_nan(total, loss_weights["loss"])
         return loss, {self.metric: losses.weighted(scores, counts)}

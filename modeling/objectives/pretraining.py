@@ -67,20 +67,16 @@ class PretrainingModel(PretrainingObjective):
         """
         vectors, pooled = self._vectors(batch, dropout_seed)
         masked_lm = self.cls.predictions(vectors, self._table())
-        return (
-            tf.cast(masked_lm, tf.float32),
-            self.cls.seq_relationship(pooled),
-        )
+        pair = self.cls.seq_relationship(pooled)
+        return tf.cast(masked_lm, tf.float32), pair
 
     def _vectors(self, batch, dropout_seed):
         """Returns the vectors of masked positions [B * P, H] and pairs."""
         output = self.encode(batch, dropout_seed, batch["masked_lm_positions"])
         # The pooler reads the first vector of each sequence.
         vectors = output.get_sequence_output()[:, 1:]
-        return (
-            tf.reshape(vectors, [-1, self.config.hidden_size]),
-            output.pooled_output,
-        )
+        vectors = tf.reshape(vectors, [-1, self.config.hidden_size])
+        return vectors, output.pooled_output
 
     def _table(self):
         return tf.convert_to_tensor(self.bert.get_embedding_table())

@@ -193,10 +193,9 @@ class ReplacedTokensModel(PretrainingObjective):
             batch, dropout_seed, masked.positions, self.generator
         )
         vectors = output.get_sequence_output()[:, 1:]
-        logits = self.generator_predictions(
-            tf.reshape(vectors, [-1, vectors.shape[-1]]),
-            tf.convert_to_tensor(self.bert.get_embedding_table()),
-        )
+        vectors = tf.reshape(vectors, [-1, vectors.shape[-1]])
+        table = tf.convert_to_tensor(self.bert.get_embedding_table())
+        logits = self.generator_predictions(vectors, table)
         return tf.cast(logits, tf.float32)
 
     def discriminator_logits(

@@ -23,10 +23,9 @@ def lamb_update(param, m, v, grad, *, rate, weight_decay, step):
     """
     m = optimizers.BETA_1 * m + (1.0 - optimizers.BETA_1) * grad
     v = optimizers.BETA_2 * v + (1.0 - optimizers.BETA_2) * tf.square(grad)
-    direction = (m / _one_minus_power(optimizers.BETA_1, step)) / (
-        tf.sqrt(v / _one_minus_power(optimizers.BETA_2, step))
-        + optimizers.EPSILON
-    )
+    mean = m / _one_minus_power(optimizers.BETA_1, step)
+    square = v / _one_minus_power(optimizers.BETA_2, step)
+    direction = mean / (tf.sqrt(square) + optimizers.EPSILON)
     if weight_decay:
         direction += weight_decay * param
         length, moved = tf.norm(param), tf.norm(direction)

@@ -197,10 +197,8 @@ class TrainSteps:
         replica = tf.distribute.get_replica_context()
         loss_weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
         with seeds.outside_xla(not self._on_tpu):
-            seed = seeds.fold_in(
-                seeds.fold_in([options.seed, 0], step),
-                replica.replica_id_in_sync_group,
-            )
+            seed = seeds.fold_in([options.seed, 0], step)
+            seed = seeds.fold_in(seed, replica.replica_id_in_sync_group)
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
         with seeds.outside_xla(not (self._on_tpu or options.xla)):
             gradients, squares, metrics = self._compute(
@@ -217,10 +215,8 @@ class TrainSteps:
             num_train_steps=options.num_train_steps,
             num_warmup_steps=options.num_warmup_steps,
         )
-        norm = self.optimizer.apply(
-            [gradients.get(i) for i in range(len(self._learning))],
-            *(rate, step, squares),
-        )
+        in_order = [gradients.get(i) for i in range(len(self._learning))]
+        norm = self.optimizer.apply(in_order, rate, step, squares)
         figures = [[norm, 1.0], [rate, 1.0]]
         if self.loss_scale:
             finite = tf.math.is_finite(norm)
@@ -228,10 +224,11 @@ class TrainSteps:
             # A skipped update has no norm. At the lowest scale it is shown, and
             # stops the run.
             shown = finite | (scale <= LEAST)
-            figures[:1] = [
-                [tf.where(shown, norm, 0.0), tf.cast(shown, tf.float32)],
-                [scale, 1.0],
+            figures[0] = [
+                tf.where(shown, norm, 0.0),
+                tf.cast(shown, tf.float32),
             ]
+            figures.insert(1, [scale, 1.0])
         share = 1.0 / self._strategy.num_replicas_in_sync
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
 
@@ -289,10 +286,8 @@ class TrainSteps:
             found = gradients.items()
             gradients = {i: tf.convert_to_tensor(x) for i, x in found}
         # The shares of all devices and micro-batches add up to the loss.
-        count = (
-            self._options.gradient_accumulation_steps
-            * self._strategy.num_replicas_in_sync
-        )
+        count = self._options.gradient_accumulation_steps
+        count *= self._strategy.num_replicas_in_sync
         names = sorted(metrics)
         scales = ["loss_scale"] if self.loss_scale else []
         others = ["loss", "gradient_norm", *scales, "learning_rate"]
