@@ -94,8 +94,5 @@ class LayerMix(layers.Layer):
 
 def mixes_of(config: BertConfig) -> tuple[str, ...]:
     """Returns the mixes for which a model has enough layers."""
-    return tuple(
-        mix
-        for mix, needed in LAYERS_OF_MIXES.items()
-        if needed <= config.num_hidden_layers
-    )
+    most, mixes = config.num_hidden_layers, LAYERS_OF_MIXES.items()
+    return tuple(mix for mix, needed in mixes if needed <= most)

@@ -137,9 +137,8 @@ def _vocabulary_loss(x, table, bias, labels):
 
     with tf.name_scope("vocabulary_loss"):
         words = tf.cast(table, dtype)
-        logits = tf.nn.bias_add(
-            tf.matmul(x, words, transpose_b=True), tf.cast(bias, dtype)
-        )
+        products = tf.matmul(x, words, transpose_b=True)
+        logits = tf.nn.bias_add(products, tf.cast(bias, dtype))
         own = chosen(logits, labels)
         logits = _without(logits, labels)
         others = tf.nn.softmax(tf.cast(logits, narrow))
@@ -147,9 +146,8 @@ def _vocabulary_loss(x, table, bias, labels):
         if not (has_gpu() or on_tpu()):
             # The bits of non-negative floats, as integers, have the same order.
             # A CPU searches integers in half the time; a GPU cannot.
-            searched = tf.bitcast(
-                others, tf.uint16 if narrow == tf.bfloat16 else tf.uint32
-            )
+            whole = tf.uint16 if narrow == tf.bfloat16 else tf.uint32
+            searched = tf.bitcast(others, whole)
         # A GPU would compare int32 on its host.
         top = tf.argmax(searched, axis=1, output_type=tf.int64)
         highest = chosen(logits, top)
@@ -213,9 +211,8 @@ def _vocabulary_gradient(x, words, others, labels, scale):
         ones = tf.cast(tf.transpose(scale), dtype)
     picked = scale * tf.cast(tf.gather(words, labels), tf.float32)
     of_x = left * _product(others, words) - picked
-    of_table = _minus_at(
-        _product(others, right, transpose_a=True), labels, rows
-    )
+    of_table = _product(others, right, transpose_a=True)
+    of_table = _minus_at(of_table, labels, rows)
     of_bias = _minus_at(_product(ones, others)[0], labels, scale[:, 0])
     return tf.cast(of_x, dtype), of_table, of_bias, None
 

@@ -69,18 +69,16 @@ class LeftToRightModel(PretrainingObjective):
         next_token_loss and next_token_accuracy.
         """
         seeds = split_seed(dropout_seed, 2)
+        labels, weights = batch["input_ids"][:, 1:], _has_next(batch)
         is_drawn = bool(self._num_drawn) and dropout_seed is not None
         if is_drawn:
             positions = self._draw(batch, seeds[1])
             output = self.encode(batch, seeds[0], positions)
             vectors = output.get_sequence_output()[:, 1:]
-            labels, weights = (
-                tf.gather(values, positions, batch_dims=1)
-                for values in (batch["input_ids"][:, 1:], _has_next(batch))
-            )
+            labels = tf.gather(labels, positions, batch_dims=1)
+            weights = tf.gather(weights, positions, batch_dims=1)
         else:
             vectors = self.encode(batch, seeds[0]).get_sequence_output()[:, :-1]
-            labels, weights = batch["input_ids"][:, 1:], _has_next(batch)
         weights = tf.reshape(weights, [-1])
         vectors = tf.reshape(vectors, [-1, self.config.hidden_size])
         table = tf.convert_to_tensor(self.bert.get_embedding_table())

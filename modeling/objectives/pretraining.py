@@ -85,9 +85,8 @@ class PretrainingModel(PretrainingObjective):
         """Counts masked wordpieces and pairs, if there are pairs."""
         weights = {"masked_lm": tf.reduce_sum(batch["masked_lm_weights"])}
         if _LABELS in batch:
-            weights["next_sentence"] = tf.cast(
-                tf.size(batch[_LABELS]), tf.float32
-            )
+            num_pairs = tf.size(batch[_LABELS])
+            weights["next_sentence"] = tf.cast(num_pairs, tf.float32)
         return weights
 
     def losses(self, batch, loss_weights, dropout_seed=None):

@@ -144,12 +144,10 @@ class ReplacedTokensModel(PretrainingObjective):
         scores = self.discriminator_logits(batch, replaced, seeds[2])
         metrics = _generator_metrics(batch, masked, logits, sampled)
         metrics |= _discriminator_metrics(batch, replaced, scores)
-        generator = metrics["masked_lm_loss"][0] / (
-            loss_weights["generator"] + _EPSILON
-        )
-        discriminator = metrics["disc_loss"][0] / (
-            loss_weights["discriminator"] + _EPSILON
-        )
+        generator = metrics["masked_lm_loss"][0]
+        generator /= loss_weights["generator"] + _EPSILON
+        discriminator = metrics["disc_loss"][0]
+        discriminator /= loss_weights["discriminator"] + _EPSILON
         loss = generator + self._discriminator_weight * discriminator
         return loss, metrics
 
@@ -168,14 +166,12 @@ class ReplacedTokensModel(PretrainingObjective):
         counts = tf.cumsum(is_candidate, axis=1)
         rank = tf.floor(numbers[..., 0] * counts[:, -1:])
         positions = tf.searchsorted(counts, rank, side="right")
-        is_predicted = tf.sequence_mask(
-            self._num_predicted(batch), tf.shape(positions)[1]
-        )
+        number = self._num_predicted(batch)
+        is_predicted = tf.sequence_mask(number, tf.shape(positions)[1])
         weights = tf.cast(is_predicted, tf.float32)
         positions = tf.where(is_predicted, positions, 0)
-        hidden = weights * tf.cast(
-            numbers[..., 1] < self._mask_token_share, tf.float32
-        )
+        sees_mask = numbers[..., 1] < self._mask_token_share
+        hidden = weights * tf.cast(sees_mask, tf.float32)
         is_hidden, _ = _drawn(positions, hidden, ids)
         return Masked(
             input_ids=tf.where(is_hidden, self._token_ids[0], ids),

@@ -48,9 +48,8 @@ class Inputs:
             return model_folder.find(self._data.init_checkpoint).vocab_file
         path = self.path("vocab.txt")
         if not files.exists(path):
-            words = vocabulary_building.count_words(
-                [self.text("train")], do_lower_case=True
-            )
+            texts = [self.text("train")]
+            words = vocabulary_building.count_words(texts, do_lower_case=True)
             size = self._scale.vocab_size
             options = vocabulary.LearningOptions(vocab_size=size)
             learned = vocabulary_building.learn_vocab(words, options)

@@ -140,11 +140,8 @@ def meet(cluster: Cluster) -> None:
             with contextlib.suppress(BlockingIOError):
                 while True:
                     server.accept()[0].close()
-            missing = {
-                name: address
-                for name, address in missing.items()
-                if not _answers(address, seconds=1.0)
-            }
+            known = missing.items()
+            missing = {name: at for name, at in known if not _answers(at, 1.0)}
             if not missing:
                 return
             if time.monotonic() - last_message >= _MESSAGE_SECONDS:
@@ -236,7 +233,7 @@ def _watch(
     cluster: Cluster, waits: Waits, minutes: float, stopped: threading.Event
 ) -> None:
     """Checks the other workers every few seconds until `stopped`."""
-    silent_since: dict[str, float] = {}
+    since: dict[str, float] = {}  # name of a silent worker -> seconds
     while not stopped.wait(_LOOK_SECONDS):
         waited, what = waits.current()
         if minutes and waited >= 60 * minutes:
@@ -250,12 +247,8 @@ def _watch(
             )
         now = time.monotonic()
         silent = unreachable(cluster)
-        silent_since = {n: silent_since.get(n, now) for n in silent}
-        gone = [
-            name
-            for name, since in silent_since.items()
-            if now - since >= _SILENCE_SECONDS
-        ]
+        since = {name: since.get(name, now) for name in silent}
+        gone = [n for n in silent if now - since[n] >= _SILENCE_SECONDS]
         if gone and not stopped.is_set():
             return end_process(lost_message(gone))
 

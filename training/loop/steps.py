@@ -72,11 +72,9 @@ def trimming(options: TrainOptions) -> dict[str, Any]:
     strategy = tf.distribute.get_strategy()
     kind = kind_of(strategy)
     # A GPU is faster with even lengths, a compiler with few lengths.
-    is_compiled = options.fuse or options.xla
-    return {
-        "exact": not is_compiled and has_onednn(strategy),
-        "multiple": kind.compiled_multiple if options.xla else kind.multiple,
-    }
+    exact = not (options.fuse or options.xla) and has_onednn(strategy)
+    multiple = kind.compiled_multiple if options.xla else kind.multiple
+    return {"exact": exact, "multiple": multiple}
 
 
 def _compiles_update(options, strategy):
@@ -252,9 +250,8 @@ class TrainSteps:
 
         def micro(i):
             part = {name: x[i] for name, x in parts.items()}
-            return self._micro_gradients(
-                part, loss_weights, seeds.fold_in(seed, i), scale
-            )
+            own = seeds.fold_in(seed, i)
+            return self._micro_gradients(part, loss_weights, own, scale)
 
         def add(i, sums):
             return tf.nest.map_structure(tf.add, sums, micro(i))
