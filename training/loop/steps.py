@@ -222,10 +222,8 @@ class TrainSteps:
             # A skipped update has no norm. At the lowest scale it is shown, and
             # stops the run.
             shown = finite | (scale <= LEAST)
-            figures[0] = [
-                tf.where(shown, norm, 0.0),
-                tf.cast(shown, tf.float32),
-            ]
+            norm = tf.where(shown, norm, 0.0)
+            figures[0] = [norm, tf.cast(shown, tf.float32)]
             figures.insert(1, [scale, 1.0])
         share = 1.0 / self._strategy.num_replicas_in_sync
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
@@ -235,11 +233,11 @@ class TrainSteps:
             return replica.all_reduce(_SUM, (gradients, squares))
         # TensorFlow sends the last values first, in the order in which the
         # backward pass computes gradients. The squares need its end.
-        options = tf.distribute.experimental.CommunicationOptions(
+        how = tf.distribute.experimental.CommunicationOptions(
             bytes_per_pack=self._bytes_per_pack
         )
-        sums = replica.all_reduce(_SUM, (squares, gradients), options)
-        return sums[1], sums[0]
+        squares, gradients = replica.all_reduce(_SUM, (squares, gradients), how)
+        return gradients, squares
 
     def _gradients(self, batch, loss_weights, seed, scale):
         """`_micro_gradients` of a device's batch, summed."""
