@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_391,
-    "training": 12_407,
-    "modeling": 4_138,
-    "studies": 1_512,
+    "training": 12_268,
+    "modeling": 3_904,
+    "studies": 1_482,
     "demo": 412,
-    "programs": 768,
+    "programs": 766,
 }
-MOST_DOCSTRINGS = 8_608
+MOST_DOCSTRINGS = 8_593
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")
