@@ -99,10 +99,9 @@ def main() -> None:
         options = options.replace(dupe_factor=1)  # training masks in each epoch
     output_files = files.expand_shards(options.output_file)
     if not options.num_processes:
+        input_files = files.expand_patterns(options.input_file)
         in_memory.write_pretraining_data(
-            files.expand_patterns(options.input_file),
-            output_files,
-            options.recipe,
+            input_files, output_files, options.recipe
         )
         return
     runner = None

@@ -18,28 +18,27 @@ the paper's size and their cost, and runs nothing.
 import studies
 from studies.engine.commands import paper_commands
 from studies.engine.scales import PAPER
-from studies.engine.study_options import StudyData, StudyOptions, check_rows
+from studies.engine.study_options import StudyOptions, check_rows
 from training import program
 from training.config import flags
 
 
 def main() -> None:
     """Prints the paper's commands, or makes the study."""
-    options, data = flags.read(StudyOptions), flags.read(StudyData)
+    options = flags.read(StudyOptions)
     study = studies.get(options.study)
     check_rows(study, options)
     if options.scale == PAPER:
         print(*paper_commands(study, options.study), sep="\n")
         return
-    data.check(study)
+    options.data.check(study)
     program.load_tensorflow()
     from studies.engine import running
     from studies.engine.programs import Programs
 
-    running.run(study, options, data, Programs(study, options, data))
+    running.run(study, options, Programs(study, options))
 
 
 if __name__ == "__main__":
     flags.define(StudyOptions)
-    flags.define(StudyData)
     program.run(main)

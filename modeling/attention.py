@@ -112,13 +112,8 @@ class SelfAttention(layers.DropoutLayer):
             projection.build(input_shape)
 
     def call(
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        queries: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+        self, x, bias=None, dropout_seed=None, queries=None, training=None
+    ):
         """Attends within each sequence.
 
         Args:
@@ -165,10 +160,6 @@ class SelfAttention(layers.DropoutLayer):
         self, x: tf.Tensor, bias: tf.Tensor, length: tf.Tensor | int
     ) -> tf.Tensor:
         """[B * length, H] -> [B, N, length, D]; -1 = any length, if B > 0."""
-        shape = [
-            tf.shape(bias)[0],
-            length,
-            self.config.num_attention_heads,
-            self.head_size,
-        ]
+        num_heads = self.config.num_attention_heads
+        shape = [tf.shape(bias)[0], length, num_heads, self.head_size]
         return kernels.swap_heads(tf.reshape(x, shape))

@@ -9,10 +9,9 @@ import tensorflow as tf
 from modeling import checkpoints, layers
 from modeling.attention import attention_bias
 from modeling.checkpoints.model_folder import find
-from modeling.choices import EMBEDDINGS
+from modeling.choices import EMBEDDINGS, require_one_of
 from modeling.config import BertConfig
 from modeling.embeddings import Embeddings, as_ids, refuse_rounded
-from modeling.kernels.seeds import split_seed
 from modeling.transformer import Encoder
 
 # What a `BertModel` gives instead of a `BertOutput` if it has an `output_key`.
@@ -89,7 +88,7 @@ class Pooler(layers.Layer):
         """Builds for inputs [B, S, H]."""
         self.dense.build((None, input_shape[-1]))
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps [B, S, H] to [B, H]."""
         return self.dense(x[:, 0])
 
@@ -261,20 +260,15 @@ class BertModel(layers.DropoutLayer):
         input_ids, input_mask, token_type_ids = self._inputs(
             input_ids, input_mask, token_type_ids
         )
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, 2)
+        seeds = self.seeds_of_call(training, dropout_seed, 2)
         embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
         if self.embeddings_project:
             embedded = self.embeddings_project(embedded)
         outputs, attention_probs, text = self._encode(
             embedded, input_mask, seeds[1], positions
         )
-        output = BertOutput(
-            embedding_output=embedded,
-            all_encoder_layers=outputs,
-            pooled_output=self.pooler(text) if self.pooler else text[:, 0],
-            attention_probs=attention_probs,
-        )
+        pooled = self.pooler(text) if self.pooler else text[:, 0]
+        output = BertOutput(embedded, outputs, pooled, attention_probs)
         if output_key == "sequence_output":
             return output.get_sequence_output()
         return getattr(output, output_key) if output_key else output
@@ -351,11 +345,8 @@ def _last_real(input_mask):
 
 def _known(output_key):
     """Returns an output key or None; raises ValueError for an unknown one."""
-    if output_key not in (None, *OUTPUT_KEYS):
-        raise ValueError(
-            f"output_key {output_key!r}; it must be one of "
-            f"{', '.join(OUTPUT_KEYS)}."
-        )
+    if output_key is not None:
+        require_one_of(OUTPUT_KEYS, "output_key", output_key)
     return output_key
 
 

@@ -10,7 +10,6 @@ import keras
 import tensorflow as tf
 
 from modeling import layers
-from modeling.kernels.seeds import split_seed
 
 NUM_LAYERS = 2
 # Of each layer's input. The paper has no rate for it; this is the encoder's.
@@ -52,9 +51,7 @@ class BiLSTMLayer(layers.Layer):
         for cell in (self.forward, self.backward):
             cell.build((None, input_shape[-1]))
 
-    def call(
-        self, x: tf.Tensor, input_mask: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def call(self, x, input_mask=None):
         """Maps float [B, S, I] to the states, [B, S, 2W].
 
         At padding a state stays what it was before, see `BiLSTM.call`.
@@ -102,13 +99,7 @@ class BiLSTM(layers.DropoutLayer):
             layer.build((None, None, size))
             size = self.output_size
 
-    def call(
-        self,
-        x: tf.Tensor,
-        input_mask: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def call(self, x, input_mask=None, dropout_seed=None, training=None):
         """Reads a batch, float [B, S, I], in both directions.
 
         The mask is of bool or numbers, [B, S], with all padding last; True or 1
@@ -117,8 +108,7 @@ class BiLSTM(layers.DropoutLayer):
         the left the state at the last real wordpiece, from the right the state
         at the first.
         """
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, NUM_LAYERS)
+        seeds = self.seeds_of_call(training, dropout_seed, NUM_LAYERS)
         for layer, seed in zip(self.stack, seeds, strict=True):
             x = layer(layers.dropout(x, DROPOUT, seed), input_mask)
         from_left, from_right = tf.split(x, 2, axis=-1)

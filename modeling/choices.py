@@ -1,5 +1,7 @@
 """Values of flags, in a file that does not import TensorFlow."""
 
+from collections.abc import Sequence
+
 # What run_pretraining.py trains a model for, see `objectives`; the first one is
 # the original's.
 OBJECTIVES = ("pretraining", "left_to_right", "replaced_tokens")
@@ -33,3 +35,11 @@ LAYER_MIXES = ("separate", "concat", "sum")
 VECTOR_POOLINGS = ("mean", "cls")
 VECTOR_LOSSES = ("cosent", "cosine", "negatives", "teacher")
 SCORED_LOSSES = ("cosent", "cosine")  # of pairs with a score
+
+
+def require_one_of(known: Sequence[str], what: str, value: str) -> None:
+    """Raises ValueError for a value that is none of the known ones."""
+    if value not in known:
+        raise ValueError(
+            f"{what} {value!r}; it must be one of {', '.join(known)}."
+        )

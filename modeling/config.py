@@ -8,7 +8,7 @@ original's `gelu`, the tanh form, is their `gelu_new`.
 import dataclasses
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from data.storage import files
@@ -18,16 +18,14 @@ ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
 
 # Keys of released configurations (multilingual, Chinese, whole-word-masking
 # cased) that do not change the model. They are kept and written again.
-RELEASED_EXTRA_KEYS = frozenset(
-    {
-        "directionality",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-    }
-)
+RELEASED_EXTRA_KEYS = {
+    "directionality",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
+}
 # The defaults of Hugging Face's BertConfig that the original does not have.
 _OF_BERT = {"vocab_size": 30522, "type_vocab_size": 2}
 # What its ElectraConfig is by default.
@@ -118,12 +116,6 @@ class BertConfig:
     extra: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        for is_wrong, message in self._refusals():
-            if is_wrong:
-                raise ValueError(message)
-
-    def _refusals(self) -> Iterator[tuple[bool, str]]:
-        """Yields what is wrong with the values, each row after those above."""
         for field in dataclasses.fields(self):
             name, value = field.name, getattr(self, field.name)
             if field.type not in _EXPECTED or value is field.default is None:
@@ -134,32 +126,34 @@ class BertConfig:
                 is_right = 0.0 <= value < 1.0
             elif is_right and field.type is not bool:
                 is_right = value >= 1
-            message = f"{name} is {value!r}; give {_EXPECTED[field.type]}."
-            yield not is_right, message
-        yield (
-            self.electra and self.left_to_right,
-            "left_to_right and electra are both true, but ELECTRA reads both "
-            "directions; leave one of them out.",
-        )
-        yield (
-            self.embedding_width != self.hidden_size and not self.electra,
-            f"embedding_size is {self.embedding_size} and hidden_size "
-            f"{self.hidden_size}, but they are the same in a BERT; leave "
-            'embedding_size out, or add "electra": true.',
-        )
+            if not is_right:
+                expected = _EXPECTED[field.type]
+                raise ValueError(f"{name} is {value!r}; give {expected}.")
+        if self.electra and self.left_to_right:
+            raise ValueError(
+                "left_to_right and electra are both true, but ELECTRA reads "
+                "both directions; leave one of them out."
+            )
+        if self.embedding_width != self.hidden_size and not self.electra:
+            raise ValueError(
+                f"embedding_size is {self.embedding_size} and hidden_size "
+                f"{self.hidden_size}, but they are the same in a BERT; leave "
+                'embedding_size out, or add "electra": true.'
+            )
         size, heads = self.hidden_size, self.num_attention_heads
-        yield (
-            size % heads > 0,
-            f"hidden_size {size} is not a multiple of num_attention_heads "
-            f"{heads}; take hidden_size {size // heads * heads or heads} or "
-            "another number of heads (released models have hidden_size / 64).",
-        )
-        yield (
-            activation_name(self.hidden_act) not in ACTIVATIONS,
-            f"hidden_act is {self.hidden_act!r}; one of "
-            f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh form, "
-            "gelu_exact the erf form).",
-        )
+        if size % heads:
+            raise ValueError(
+                f"hidden_size {size} is not a multiple of num_attention_heads "
+                f"{heads}; take hidden_size {size // heads * heads or heads} "
+                "or another number of heads (released models have hidden_size "
+                "/ 64)."
+            )
+        if activation_name(self.hidden_act) not in ACTIVATIONS:
+            raise ValueError(
+                f"hidden_act is {self.hidden_act!r}; one of "
+                f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh form, "
+                "gelu_exact the erf form)."
+            )
 
     @property
     def encoder_name(self) -> str:

@@ -135,12 +135,8 @@ class Embeddings(layers.DropoutLayer):
             self._given = None
 
     def call(
-        self,
-        input_ids: tf.Tensor,
-        token_type_ids: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tf.Tensor:
+        self, input_ids, token_type_ids=None, dropout_seed=None, training=None
+    ):
         """Embeds wordpiece ids and segment ids (None = all 0), int32 [B, S].
 
         Returns float [B, S, E] in the compute dtype.
@@ -173,7 +169,5 @@ class Embeddings(layers.DropoutLayer):
         one_hot = tf.one_hot(
             tf.reshape(ids, [-1]), tf.shape(table)[0], dtype=table.dtype
         )
-        return tf.reshape(
-            tf.matmul(one_hot, table),
-            tf.concat([tf.shape(ids), [table.shape[-1]]], axis=0),
-        )
+        shape = tf.concat([tf.shape(ids), [table.shape[-1]]], axis=0)
+        return tf.reshape(tf.matmul(one_hot, table), shape)

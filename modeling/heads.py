@@ -29,7 +29,7 @@ class Transform(layers.Layer):
         self.dense.build(input_shape)
         self.layer_norm.build((None, self.dense.units))
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps [M, H] to [M, E]."""
         return self.layer_norm(self.dense(x))
 
@@ -54,13 +54,7 @@ class MaskedLM(layers.Layer):
         self.transform.build(input_shape)
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
-    def call(
-        self,
-        x: tf.Tensor,
-        embedding_table: tf.Tensor,
-        labels: tf.Tensor | None = None,
-        in_parts: bool = False,
-    ) -> tf.Tensor:
+    def call(self, x, embedding_table, labels=None, in_parts=False):
         """Scores the vocabulary, or returns the loss of each label.
 
         Args:
@@ -112,7 +106,7 @@ class LinearOutput(layers.Layer):
         )
         self.output_bias = self.new_zeros("output_bias", self.num_classes)
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps float [M, H] to float32 logits [M, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(layers.as_rows(x), weights, transpose_b=True)
@@ -184,7 +178,7 @@ class SpanHead(layers.Layer):
         """Creates output_weights [2, H] and output_bias [2]."""
         self.squad.build((None, self.hidden_size))
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps float [M, H] to float32 [M, 2]."""
         return self.squad(x)
 
@@ -202,48 +196,33 @@ class LanguageModelHead(layers.Layer):
         """Creates every variable."""
         self.predictions.build((None, self.config.hidden_size))
 
-    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
+    def call(self, x, embedding_table):
         """Scores the vocabulary; see `MaskedLM.call`."""
         return self.predictions(x, embedding_table)
 
 
 @layers.registered
-class PretrainingHeads(layers.Layer):
+class PretrainingHeads(LanguageModelHead):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
-
-    def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
-        super().__init__(config, name=name, **kwargs)
-        self.predictions = MaskedLM(config, **self.inherited)
-        self.seq_relationship = LinearOutput(
-            2,
-            stddev=config.initializer_range,
-            name="seq_relationship",
-            **self.inherited,
-        )
-        self.build()
 
     def build(self, input_shape=None):
         """Creates every variable."""
-        shape = (None, self.config.hidden_size)
-        self.predictions.build(shape)
-        self.seq_relationship.build(shape)
+        super().build()
+        stddev = self.config.initializer_range
+        self.seq_relationship = LinearOutput(
+            2, stddev=stddev, name="seq_relationship", **self.inherited
+        )
+        self.seq_relationship.build((None, self.config.hidden_size))
 
-    def call(
-        self,
-        x: tf.Tensor,
-        pooled_output: tf.Tensor,
-        embedding_table: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def call(self, x, pooled_output, embedding_table):
         """Scores the vocabulary, and the pair.
 
         `x` is float [M, H] or [B, P, H], the vectors of the masked positions,
         and `pooled_output` float [B, H]; for the table see `MaskedLM`. Returns
         logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
         """
-        return (
-            self.predictions(x, embedding_table),
-            self.seq_relationship(pooled_output),
-        )
+        logits = self.predictions(x, embedding_table)
+        return logits, self.seq_relationship(pooled_output)
 
 
 @layers.registered
@@ -257,11 +236,7 @@ class GeneratorPredictions(Transform):
     """
 
     def __init__(
-        self,
-        config: BertConfig,
-        *,
-        name: str = "generator_predictions",
-        **kwargs,
+        self, config: BertConfig, *, name="generator_predictions", **kwargs
     ):
         # The kernels cast table and bias; their gradients stay float32.
         super().__init__(config, name=name, autocast=False, **kwargs)
@@ -272,7 +247,7 @@ class GeneratorPredictions(Transform):
         super().build((None, self.config.hidden_size))
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
-    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
+    def call(self, x, embedding_table):
         """Scores the vocabulary: logits [M, V] in the compute dtype.
 
         `x` is float [M, H], the vectors of the masked positions, and the table
@@ -296,11 +271,7 @@ class DiscriminatorPredictions(layers.Layer):
     """
 
     def __init__(
-        self,
-        config: BertConfig,
-        *,
-        name: str = "discriminator_predictions",
-        **kwargs,
+        self, config: BertConfig, *, name="discriminator_predictions", **kwargs
     ):
         super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size, config.hidden_act)
@@ -316,6 +287,6 @@ class DiscriminatorPredictions(layers.Layer):
         self.dense.build((None, self.config.hidden_size))
         self.score.build((None, self.config.hidden_size))
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps float [B, S, H] to float32 scores [B, S]."""
         return tf.cast(self.score(self.dense(x))[..., 0], tf.float32)

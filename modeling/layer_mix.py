@@ -3,8 +3,6 @@
 Axis letters: see `layers`; K number of layers in a mix.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from modeling import layers
@@ -41,12 +39,7 @@ class LayerMix(layers.Layer):
     SETTINGS = ("mix",)
 
     def __init__(
-        self,
-        config: BertConfig,
-        mix: str = "last",
-        *,
-        name: str = "layer_mix",
-        **kwargs,
+        self, config: BertConfig, mix="last", *, name="layer_mix", **kwargs
     ):
         # The weights of the layers and their softmax are float32.
         super().__init__(config, name=name, autocast=False, **kwargs)
@@ -71,11 +64,7 @@ class LayerMix(layers.Layer):
                 name="scale", shape=(), initializer="ones"
             )
 
-    def call(
-        self,
-        embedding_output: tf.Tensor,
-        blocks: Sequence[tf.Tensor] | None = None,
-    ) -> tf.Tensor:
+    def call(self, embedding_output, blocks=None):
         """Combines layers.
 
         Args:
@@ -105,8 +94,5 @@ class LayerMix(layers.Layer):
 
 def mixes_of(config: BertConfig) -> tuple[str, ...]:
     """Returns the mixes for which a model has enough layers."""
-    return tuple(
-        mix
-        for mix, needed in LAYERS_OF_MIXES.items()
-        if needed <= config.num_hidden_layers
-    )
+    most, mixes = config.num_hidden_layers, LAYERS_OF_MIXES.items()
+    return tuple(mix for mix, needed in mixes if needed <= most)

@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from modeling.config import BertConfig, activation_name
 from modeling.kernels import block as kernels
-from modeling.kernels.seeds import dropout_draws, fold_in
+from modeling.kernels.seeds import dropout_draws, fold_in, split_seed
 
 # Keras finds the class of a saved layer by this name and the class's.
 registered = keras.saving.register_keras_serializable("bert")
@@ -233,6 +233,12 @@ class DropoutLayer(Layer):
             seed = fold_in(seed, replica.replica_id_in_sync_group)
         return seed
 
+    def seeds_of_call(
+        self, training: bool | None, dropout_seed: tf.Tensor | None, num: int
+    ) -> list[tf.Tensor | None]:
+        """Derives `num` seeds from that of `seed_of_call`."""
+        return split_seed(self.seed_of_call(training, dropout_seed), num)
+
 
 @registered
 class Dense(Layer):
@@ -265,7 +271,7 @@ class Dense(Layer):
         )
         self.bias = self.new_zeros("bias", self.units)
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps float [M, in] to [M, units]."""
         product = tf.matmul(as_rows(x), tf.convert_to_tensor(self.kernel))
         biased = kernels.add_bias(product, tf.convert_to_tensor(self.bias))
@@ -297,7 +303,7 @@ class LayerNorm(Layer):
         )
         self.beta = self.add_weight(name="beta", initializer="zeros", **options)
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Normalizes float [M, H] or [B, S, H]; keeps shape and dtype."""
         return kernels.layer_norm(x, *self.parameters)
 

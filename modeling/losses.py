@@ -93,6 +93,16 @@ def weighted(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     return tf.stack([tf.reduce_sum(values * weights), tf.reduce_sum(weights)])
 
 
+def metrics(
+    name: str, item_losses: tf.Tensor, hits: tf.Tensor, weights: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Returns the metrics NAME_accuracy and NAME_loss, from values [M] each."""
+    return {
+        f"{name}_accuracy": weighted(hits, weights),
+        f"{name}_loss": weighted(item_losses, weights),
+    }
+
+
 def hits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """1.0 where the label has the highest score, else 0.0: float32 [M]."""
     best = tf.argmax(logits, axis=-1)

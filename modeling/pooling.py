@@ -37,9 +37,8 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
     if pooling == "cls":
         return vectors[:, :1]
     if pooling == "mean":
-        total = tf.reduce_sum(
-            tf.where(real, vectors, 0.0), axis=1, keepdims=True
-        )
+        shown = tf.where(real, vectors, 0.0)
+        total = tf.reduce_sum(shown, axis=1, keepdims=True)
         count = tf.reduce_sum(tf.cast(real, tf.float32), axis=1, keepdims=True)
         return tf.math.divide_no_nan(total, count)  # 0 for fillers
     if pooling == "max":

@@ -10,7 +10,7 @@ from modeling.attention import SelfAttention, as_bias
 from modeling.config import BertConfig
 from modeling.kernels import block as kernels
 from modeling.kernels.recomputation import recomputed
-from modeling.kernels.seeds import dropout_draws, split_seed
+from modeling.kernels.seeds import dropout_draws
 
 
 @layers.registered
@@ -27,13 +27,7 @@ class ResidualOutput(layers.DropoutLayer):
         self.dense.build(input_shape)
         self.layer_norm.build((None, self.dense.units))
 
-    def call(
-        self,
-        x: tf.Tensor,
-        residual: tf.Tensor,
-        dropout_seed: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tf.Tensor:
+    def call(self, x, residual, dropout_seed=None, training=None):
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
         seed = self.seed_of_call(training, dropout_seed)
         rate = self.config.hidden_dropout_prob
@@ -62,17 +56,9 @@ class Attention(layers.DropoutLayer):
         self.self_attention.build(input_shape)
         self.output_layer.build(input_shape)
 
-    def call(
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        wanted: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def call(self, x, bias=None, dropout_seed=None, wanted=None, training=None):
         """See `TransformerBlock.call`."""
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, 2)
+        seeds = self.seeds_of_call(training, dropout_seed, 2)
         bias = as_bias(bias, x, self.config)
         rows = layers.as_rows(x)
         queries = rows if wanted is None else tf.gather(rows, wanted)
@@ -110,14 +96,7 @@ class TransformerBlock(layers.DropoutLayer):
         self.intermediate.build(input_shape)
         self.output_layer.build((None, self.config.intermediate_size))
 
-    def call(
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        wanted: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def call(self, x, bias=None, dropout_seed=None, wanted=None, training=None):
         """Runs the block.
 
         Args:
@@ -131,8 +110,7 @@ class TransformerBlock(layers.DropoutLayer):
         Returns:
           Float [B * Q, H], and the attention probabilities [B, N, Q, S].
         """
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, 2)
+        seeds = self.seeds_of_call(training, dropout_seed, 2)
         attended, probabilities = self.attention(x, bias, seeds[0], wanted)
         widened = self.intermediate(attended)
         return self.output_layer(widened, attended, seeds[1]), probabilities
@@ -150,7 +128,7 @@ class Intermediate(layers.Layer):
         """Builds for inputs [M, H]."""
         self.dense.build(input_shape)
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x):
         """Maps [M, H] to [M, intermediate_size]."""
         return self.dense(x)
 
@@ -183,13 +161,9 @@ class Encoder(layers.DropoutLayer):
         super().__init__(config, name=name, autocast=False, **kwargs)
         self.gradient_checkpointing = gradient_checkpointing
         self.whole_last_layer = whole_last_layer
+        options = {**self.inherited, "seed": self.seed_generator}
         self.blocks = [
-            TransformerBlock(
-                config,
-                name=f"layer_{i}",
-                **self.inherited,
-                seed=self.seed_generator,
-            )
+            TransformerBlock(config, name=f"layer_{i}", **options)
             for i in range(config.num_hidden_layers)
         ]
 
@@ -199,13 +173,8 @@ class Encoder(layers.DropoutLayer):
             block.build((None, input_shape[-1]))
 
     def call(
-        self,
-        x: tf.Tensor,
-        bias: tf.Tensor | None = None,
-        dropout_seed: tf.Tensor | None = None,
-        positions: tf.Tensor | None = None,
-        training: bool | None = None,
-    ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
+        self, x, bias=None, dropout_seed=None, positions=None, training=None
+    ):
         """Runs the stack.
 
         Args:
@@ -228,8 +197,7 @@ class Encoder(layers.DropoutLayer):
         shape = tf.shape(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
         bias = as_bias(bias, x, self.config)
-        seed = self.seed_of_call(training, dropout_seed)
-        seeds = split_seed(seed, len(self.blocks))
+        seeds = self.seeds_of_call(training, dropout_seed, len(self.blocks))
         wanted = None
         if positions is not None:
             wanted = _row_numbers(positions, shape)

@@ -88,7 +88,7 @@ def computed_in_parts(
     Source: Gao et al., "Scaling Deep Contrastive Learning Batch Size under
       Memory Limited Setup", arXiv:2101.06983.
     """
-    parts = {name: _divided(x, num_parts) for name, x in rows.items()}
+    parts = {name: divided(x, num_parts) for name, x in rows.items()}
 
     def part(i):
         seed = None if dropout_seed is None else fold_in(dropout_seed, i)
@@ -106,22 +106,20 @@ def computed_in_parts(
                     again = [tf.identity(value) for value in values]
                     tape.watch(again)
                     y = apply(again, i)
+                of_part = upstream[i * size : (i + 1) * size]
                 found = tape.gradient(
-                    y,
-                    again,
-                    upstream[i * size : (i + 1) * size],
-                    unconnected_gradients="zero",
+                    y, again, of_part, unconnected_gradients="zero"
                 )
                 pairs = zip(sums, map(tf.convert_to_tensor, found), strict=True)
-                return i + 1, [a + b for a, b in pairs]
+                return [a + b for a, b in pairs]
 
-            return _loop(add, num_parts, list(map(tf.zeros_like, values)))
+            return one_by_one(add, num_parts, list(map(tf.zeros_like, values)))
 
         def fill(i, found):
-            return i + 1, found.write(i, apply(values, i))
+            return found.write(i, apply(values, i))
 
         found = tf.TensorArray(tf.float32, num_parts, element_shape=None)
-        return _loop(fill, num_parts, found).concat(), gradient
+        return one_by_one(fill, num_parts, found).concat(), gradient
 
     return call(*values)
 
@@ -140,16 +138,20 @@ def _with_values(function: Callable, variables: Sequence) -> tuple:
     return apply, [tf.convert_to_tensor(v.value) for v in trained]
 
 
-def _divided(x: tf.Tensor, count: int) -> tf.Tensor:
+def divided(x: tf.Tensor, count: int) -> tf.Tensor:
     """Divides rows [B, ...] to [count, B / count, ...]."""
+    # Not by x.shape: the length of trimmed batches varies.
     return tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], axis=0))
 
 
-def _loop(body: Callable, count: int, state: Any) -> Any:
-    """Runs the body for 0 to count - 1, one after the other."""
+def one_by_one(body: Callable, count: int, state: Any, first: int = 0) -> Any:
+    """Maps `first` to count - 1 and a state to the next state, in turn.
+
+    What one turn computes is in memory at a time.
+    """
     return tf.while_loop(
         lambda i, _: i < count,
-        body,
-        (tf.constant(0), state),
+        lambda i, state: (i + 1, body(i, state)),
+        (tf.constant(first), state),
         parallel_iterations=1,
     )[1]

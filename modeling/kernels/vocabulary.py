@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling.kernels.block import Form, add_bias, current
+from modeling.kernels.recomputation import one_by_one
 from modeling.kernels.seeds import has_gpu, on_tpu
 
 # Most logits of a part: 128 MB in float32.
@@ -83,13 +84,10 @@ def vocabulary_loss_in_parts(
     height = -(-num_rows // num_parts)
     filler = num_parts * height - num_rows
     x = tf.pad(x, [[0, filler], [0, 0]])
+    x = tf.reshape(x, [num_parts, height, x.shape[1]])
     labels = tf.pad(labels, [[0, filler]])
-    found = _loss_of_parts(
-        tf.reshape(x, [num_parts, height, x.shape[1]]),
-        table,
-        bias,
-        tf.reshape(labels, [num_parts, height]),
-    )
+    labels = tf.reshape(labels, [num_parts, height])
+    found = _loss_of_parts(x, table, bias, labels)
     found = tf.reshape(tf.transpose(found, [1, 0, 2]), [2, -1])
     return found[:, :num_rows]
 
@@ -102,7 +100,8 @@ def _loss_of_parts(x, table, bias, labels):
         return vocabulary_loss(part[0], table, bias, part[1])
 
     def gradient(upstream):
-        def add(i, of_x, *sums):
+        def add(i, state):
+            of_x, *sums = state
             part = [x[i], table, bias]
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(part)
@@ -110,27 +109,17 @@ def _loss_of_parts(x, table, bias, labels):
             of_part, *found = tape.gradient(values, part, upstream[i])
             # In 16 bits a sum of many parts would lose the small ones.
             found = [tf.cast(gradient, tf.float32) for gradient in found]
-            return i + 1, of_x.write(i, of_part), *map(tf.add, sums, found)
+            return of_x.write(i, of_part), *map(tf.add, sums, found)
 
         num_parts = tf.shape(x)[0]
-        _, of_x, *sums = tf.while_loop(
-            lambda i, *_: i < num_parts,
-            add,
-            (
-                tf.constant(0),
-                tf.TensorArray(x.dtype, num_parts, element_shape=x.shape[1:]),
-                tf.zeros_like(table, tf.float32),
-                tf.zeros_like(bias, tf.float32),
-            ),
-            parallel_iterations=1,  # one part in memory at a time
-        )
+        of_x = tf.TensorArray(x.dtype, num_parts, element_shape=x.shape[1:])
+        sums = [tf.zeros_like(of_all, tf.float32) for of_all in (table, bias)]
+        of_x, *sums = one_by_one(add, num_parts, (of_x, *sums))
         return of_x.stack(), *sums, None
 
+    spec = tf.TensorSpec([2, x.shape[1]], tf.float32)
     values = tf.map_fn(
-        loss,
-        (x, labels),
-        fn_output_signature=tf.TensorSpec([2, x.shape[1]], tf.float32),
-        parallel_iterations=1,
+        loss, (x, labels), fn_output_signature=spec, parallel_iterations=1
     )
     return values, gradient
 
@@ -148,9 +137,8 @@ def _vocabulary_loss(x, table, bias, labels):
 
     with tf.name_scope("vocabulary_loss"):
         words = tf.cast(table, dtype)
-        logits = tf.nn.bias_add(
-            tf.matmul(x, words, transpose_b=True), tf.cast(bias, dtype)
-        )
+        products = tf.matmul(x, words, transpose_b=True)
+        logits = tf.nn.bias_add(products, tf.cast(bias, dtype))
         own = chosen(logits, labels)
         logits = _without(logits, labels)
         others = tf.nn.softmax(tf.cast(logits, narrow))
@@ -158,9 +146,8 @@ def _vocabulary_loss(x, table, bias, labels):
         if not (has_gpu() or on_tpu()):
             # The bits of non-negative floats, as integers, have the same order.
             # A CPU searches integers in half the time; a GPU cannot.
-            searched = tf.bitcast(
-                others, tf.uint16 if narrow == tf.bfloat16 else tf.uint32
-            )
+            whole = tf.uint16 if narrow == tf.bfloat16 else tf.uint32
+            searched = tf.bitcast(others, whole)
         # A GPU would compare int32 on its host.
         top = tf.argmax(searched, axis=1, output_type=tf.int64)
         highest = chosen(logits, top)
@@ -191,11 +178,9 @@ def _without(logits, labels):
         is_label = tf.one_hot(labels, num_classes, True, False, dtype=tf.bool)
         return tf.where(is_label, lowest, logits)
     num_rows = tf.shape(logits)[0]
-    return tf.tensor_scatter_nd_update(  # writes one number in each row
-        logits,
-        tf.stack([tf.range(num_rows), labels], axis=1),
-        tf.fill([num_rows], lowest),
-    )
+    places = tf.stack([tf.range(num_rows), labels], axis=1)  # one in each row
+    lowest = tf.fill([num_rows], lowest)
+    return tf.tensor_scatter_nd_update(logits, places, lowest)
 
 
 def _minus_at(totals, labels, values):
@@ -226,9 +211,8 @@ def _vocabulary_gradient(x, words, others, labels, scale):
         ones = tf.cast(tf.transpose(scale), dtype)
     picked = scale * tf.cast(tf.gather(words, labels), tf.float32)
     of_x = left * _product(others, words) - picked
-    of_table = _minus_at(
-        _product(others, right, transpose_a=True), labels, rows
-    )
+    of_table = _product(others, right, transpose_a=True)
+    of_table = _minus_at(of_table, labels, rows)
     of_bias = _minus_at(_product(ones, others)[0], labels, scale[:, 0])
     return tf.cast(of_x, dtype), of_table, of_bias, None
 

@@ -6,7 +6,7 @@ left_to_right  every next token, under left-to-right attention
 replaced_tokens  ELECTRA: which tokens a generator has replaced
 tasks          classification, regression, multilabel, choice, tagging
 spans          the start and the end of an answer
-vector_losses/  what trains the vectors of texts
+vector_losses  what trains the vectors of texts
 sentence_vectors  one vector for each text
 """
 
@@ -14,12 +14,13 @@ import importlib
 import pkgutil
 from typing import Any
 
+from modeling.choices import require_one_of
+
 
 def names() -> tuple[str, ...]:
     """Returns the names of all objectives: their files in this folder."""
-    found = pkgutil.iter_modules(__path__)
-    names = (module.name for module in found if not module.ispkg)
-    return tuple(sorted(name for name in names if name != "base"))
+    found = {module.name for module in pkgutil.iter_modules(__path__)}
+    return tuple(sorted(found - {"base", "vector_losses"}))
 
 
 def get(name: str) -> Any:
@@ -28,8 +29,5 @@ def get(name: str) -> Any:
     Returns a subclass of `base.Objective`, the `MODEL` of the file with this
     name. Raises ValueError for an unknown name.
     """
-    if name not in names():
-        raise ValueError(
-            f"objective {name!r}; it must be one of {', '.join(names())}."
-        )
+    require_one_of(names(), "objective", name)
     return importlib.import_module(f"{__name__}.{name}").MODEL

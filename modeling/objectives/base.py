@@ -1,4 +1,7 @@
-"""Base classes of the objectives: encoder, heads, weighted losses."""
+"""Base classes of the objectives: encoder, heads, weighted losses.
+
+A method that overrides another one has its types.
+"""
 
 import abc
 from collections.abc import Mapping
@@ -60,13 +63,8 @@ class Objective(abc.ABC):
         input_mask = batch["input_mask"]
         if "document_ids" in batch:
             input_mask = within_documents(input_mask, batch["document_ids"])
-        return (bert or self.bert)(
-            batch["input_ids"],
-            input_mask,
-            batch["segment_ids"],
-            dropout_seed,
-            positions,
-        )
+        inputs = batch["input_ids"], input_mask, batch["segment_ids"]
+        return (bert or self.bert)(*inputs, dropout_seed, positions)
 
     @abc.abstractmethod
     def loss_weights(self, batch: Batch) -> Batch:
@@ -191,16 +189,11 @@ class ItemObjective(Objective):
         """Returns the weight of each item in the loss, float32 [M]."""
         return self.item_weights(batch)
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Returns the sum of `training_weights`; see `Objective`."""
         return {"loss": tf.reduce_sum(self.training_weights(batch))}
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Returns the weighted mean of the losses; see `Objective`."""
         logits = self.logits(batch, dropout_seed)
         item_losses, scores = self.items(batch, logits)
@@ -213,8 +206,6 @@ class ItemObjective(Objective):
             teacher = tf.reshape(batch["teacher_logits"], tf.shape(logits))
             item_losses += share * self.soft(batch, logits, teacher)
         # A batch of tagged sentences may have no label.
-        loss = tf.math.divide_no_nan(
-            tf.reduce_sum(item_losses * self.training_weights(batch)),
-            loss_weights["loss"],
-        )
+        total = tf.reduce_sum(item_losses * self.training_weights(batch))
+        loss = tf.math.divide_no_nan(total, loss_weights["loss"])
         return loss, {self.metric: losses.weighted(scores, counts)}

@@ -5,7 +5,6 @@ predicted.
 """
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -14,7 +13,7 @@ from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed, uniform
-from modeling.objectives.base import Batch, PretrainingObjective
+from modeling.objectives.base import PretrainingObjective
 
 
 class LeftToRightModel(PretrainingObjective):
@@ -50,12 +49,12 @@ class LeftToRightModel(PretrainingObjective):
         self._num_drawn = num_predicted_positions
 
     @classmethod
-    def configure(cls, config: BertConfig) -> BertConfig:
+    def configure(cls, config):
         """Returns the configuration with left-to-right attention."""
         config = super().configure(config)
         return dataclasses.replace(config, left_to_right=True)
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts predictions at `all` positions and at `drawn` ones."""
         in_rows = tf.reduce_sum(_has_next(batch), axis=1)
         drawn = in_rows
@@ -63,45 +62,33 @@ class LeftToRightModel(PretrainingObjective):
             drawn = tf.minimum(in_rows, float(self._num_drawn))
         return {"all": tf.reduce_sum(in_rows), "drawn": tf.reduce_sum(drawn)}
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Computes the mean cross entropy of the next wordpieces.
 
         Without a `dropout_seed`, all positions are predicted. The metrics are
         next_token_loss and next_token_accuracy.
         """
         seeds = split_seed(dropout_seed, 2)
+        labels, weights = batch["input_ids"][:, 1:], _has_next(batch)
         is_drawn = bool(self._num_drawn) and dropout_seed is not None
         if is_drawn:
             positions = self._draw(batch, seeds[1])
             output = self.encode(batch, seeds[0], positions)
             vectors = output.get_sequence_output()[:, 1:]
-            labels, weights = (
-                tf.gather(values, positions, batch_dims=1)
-                for values in (batch["input_ids"][:, 1:], _has_next(batch))
-            )
+            labels = tf.gather(labels, positions, batch_dims=1)
+            weights = tf.gather(weights, positions, batch_dims=1)
         else:
             vectors = self.encode(batch, seeds[0]).get_sequence_output()[:, :-1]
-            labels, weights = batch["input_ids"][:, 1:], _has_next(batch)
         weights = tf.reshape(weights, [-1])
-        item_losses, hits = tf.unstack(
-            self.cls.predictions(
-                tf.reshape(vectors, [-1, self.config.hidden_size]),
-                tf.convert_to_tensor(self.bert.get_embedding_table()),
-                labels=tf.reshape(labels, [-1]),
-                in_parts=True,
-            )
-        )
-        metric = losses.weighted(item_losses, weights)
+        vectors = tf.reshape(vectors, [-1, self.config.hidden_size])
+        table = tf.convert_to_tensor(self.bert.get_embedding_table())
+        labels = tf.reshape(labels, [-1])
+        found = self.cls.predictions(vectors, table, labels, in_parts=True)
+        item_losses, hits = tf.unstack(found)
+        metrics = losses.metrics("next_token", item_losses, hits, weights)
         total = loss_weights["drawn" if is_drawn else "all"]
-        return tf.math.divide_no_nan(metric[0], total), {
-            "next_token_accuracy": losses.weighted(hits, weights),
-            "next_token_loss": metric,
-        }
+        loss = tf.math.divide_no_nan(metrics["next_token_loss"][0], total)
+        return loss, metrics
 
     def _draw(self, batch, seed):
         """Draws P positions of each row without replacement: int32 [B, P].
@@ -113,7 +100,7 @@ class LeftToRightModel(PretrainingObjective):
         count = tf.minimum(self._num_drawn, tf.shape(has_next)[1])
         return tf.math.top_k(tf.where(has_next > 0, scores, -1.0), count)[1]
 
-    def further_results(self, metrics: Mapping[str, float]) -> dict[str, float]:
+    def further_results(self, metrics):
         """Returns the perplexity, exp of the mean loss of a wordpiece."""
         loss = tf.constant(metrics["next_token_loss"], tf.float64)
         return {"perplexity": float(tf.exp(loss))}

@@ -67,39 +67,29 @@ class PretrainingModel(PretrainingObjective):
         """
         vectors, pooled = self._vectors(batch, dropout_seed)
         masked_lm = self.cls.predictions(vectors, self._table())
-        return (
-            tf.cast(masked_lm, tf.float32),
-            self.cls.seq_relationship(pooled),
-        )
+        pair = self.cls.seq_relationship(pooled)
+        return tf.cast(masked_lm, tf.float32), pair
 
     def _vectors(self, batch, dropout_seed):
         """Returns the vectors of masked positions [B * P, H] and pairs."""
         output = self.encode(batch, dropout_seed, batch["masked_lm_positions"])
         # The pooler reads the first vector of each sequence.
         vectors = output.get_sequence_output()[:, 1:]
-        return (
-            tf.reshape(vectors, [-1, self.config.hidden_size]),
-            output.pooled_output,
-        )
+        vectors = tf.reshape(vectors, [-1, self.config.hidden_size])
+        return vectors, output.pooled_output
 
     def _table(self):
         return tf.convert_to_tensor(self.bert.get_embedding_table())
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts masked wordpieces and pairs, if there are pairs."""
         weights = {"masked_lm": tf.reduce_sum(batch["masked_lm_weights"])}
         if _LABELS in batch:
-            weights["next_sentence"] = tf.cast(
-                tf.size(batch[_LABELS]), tf.float32
-            )
+            num_pairs = tf.size(batch[_LABELS])
+            weights["next_sentence"] = tf.cast(num_pairs, tf.float32)
         return weights
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Adds the means of both losses; see `Objective`.
 
         The batch is as for `logits`, with int32 `masked_lm_ids` [B, P], float32
@@ -110,42 +100,25 @@ class PretrainingModel(PretrainingObjective):
         """
         vectors, pooled = self._vectors(batch, dropout_seed)
         weights = tf.reshape(batch["masked_lm_weights"], [-1])
-        item_losses, hits = tf.unstack(
-            self.cls.predictions(
-                vectors, self._table(), tf.reshape(batch["masked_lm_ids"], [-1])
-            )
-        )
-        masked_lm_loss = losses.weighted(item_losses, weights)
+        labels = tf.reshape(batch["masked_lm_ids"], [-1])
+        found = self.cls.predictions(vectors, self._table(), labels)
+        item_losses, hits = tf.unstack(found)
+        metrics = losses.metrics("masked_lm", item_losses, hits, weights)
         # The original adds 1e-5 for batches without masked positions.
         # Differs from the original: the sum of weights is over the whole
         # batch, not one replica's part of it, because then the number of
         # replicas and micro-batches does not change the result.
-        loss = masked_lm_loss[0] / (loss_weights["masked_lm"] + 1e-5)
-        metrics = {
-            "masked_lm_accuracy": losses.weighted(hits, weights),
-            "masked_lm_loss": masked_lm_loss,
-        }
+        total = loss_weights["masked_lm"] + 1e-5
+        loss = metrics["masked_lm_loss"][0] / total
         if _LABELS in batch:
-            pairs = self._next_sentence(pooled, batch[_LABELS])
-            loss += (
-                pairs["next_sentence_loss"][0] / loss_weights["next_sentence"]
-            )
-            metrics |= pairs
+            logits = self.cls.seq_relationship(pooled)
+            labels = tf.reshape(batch[_LABELS], [-1])
+            item_losses = losses.cross_entropy(logits, labels)
+            hits, ones = losses.hits(logits, labels), tf.ones(tf.shape(labels))
+            metrics |= losses.metrics("next_sentence", item_losses, hits, ones)
+            total = loss_weights["next_sentence"]
+            loss += metrics["next_sentence_loss"][0] / total
         return loss, metrics
-
-    def _next_sentence(self, pooled, labels):
-        """Returns the metrics of the pairs."""
-        logits = self.cls.seq_relationship(pooled)
-        labels = tf.reshape(labels, [-1])
-        ones = tf.ones(tf.shape(labels))
-        return {
-            "next_sentence_accuracy": losses.weighted(
-                losses.hits(logits, labels), ones
-            ),
-            "next_sentence_loss": losses.weighted(
-                losses.cross_entropy(logits, labels), ones
-            ),
-        }
 
 
 MODEL = PretrainingModel

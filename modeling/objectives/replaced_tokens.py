@@ -88,13 +88,10 @@ class ReplacedTokensModel(PretrainingObjective):
     ):
         config = self.configure(config)
         small = generator_config(config, generator_size)
-        bert = BertModel(config, dtype=dtype, **options)
+        options["dtype"] = dtype
+        bert = BertModel(config, **options)
         self.generator = BertModel(
-            small,
-            dtype=dtype,
-            embeddings=bert.embeddings,
-            name="generator",
-            **options,
+            small, embeddings=bert.embeddings, name="generator", **options
         )
         self.generator_predictions = heads.GeneratorPredictions(
             small, dtype=dtype
@@ -114,23 +111,18 @@ class ReplacedTokensModel(PretrainingObjective):
         self._mask_token_share = mask_token_share
 
     @classmethod
-    def configure(cls, config: BertConfig) -> BertConfig:
+    def configure(cls, config):
         """Returns the configuration of an ELECTRA with these sizes."""
         return dataclasses.replace(config, electra=True)
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts predicted and real wordpieces."""
         return {
             "generator": tf.reduce_sum(self._num_predicted(batch)),
             "discriminator": tf.reduce_sum(_is_real(batch)),
         }
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Adds the generator's loss and the weighted discriminator's.
 
         Without a `dropout_seed`, masks depend on the text alone.
@@ -152,12 +144,10 @@ class ReplacedTokensModel(PretrainingObjective):
         scores = self.discriminator_logits(batch, replaced, seeds[2])
         metrics = _generator_metrics(batch, masked, logits, sampled)
         metrics |= _discriminator_metrics(batch, replaced, scores)
-        generator = metrics["masked_lm_loss"][0] / (
-            loss_weights["generator"] + _EPSILON
-        )
-        discriminator = metrics["disc_loss"][0] / (
-            loss_weights["discriminator"] + _EPSILON
-        )
+        generator = metrics["masked_lm_loss"][0]
+        generator /= loss_weights["generator"] + _EPSILON
+        discriminator = metrics["disc_loss"][0]
+        discriminator /= loss_weights["discriminator"] + _EPSILON
         loss = generator + self._discriminator_weight * discriminator
         return loss, metrics
 
@@ -176,14 +166,12 @@ class ReplacedTokensModel(PretrainingObjective):
         counts = tf.cumsum(is_candidate, axis=1)
         rank = tf.floor(numbers[..., 0] * counts[:, -1:])
         positions = tf.searchsorted(counts, rank, side="right")
-        is_predicted = tf.sequence_mask(
-            self._num_predicted(batch), tf.shape(positions)[1]
-        )
+        number = self._num_predicted(batch)
+        is_predicted = tf.sequence_mask(number, tf.shape(positions)[1])
         weights = tf.cast(is_predicted, tf.float32)
         positions = tf.where(is_predicted, positions, 0)
-        hidden = weights * tf.cast(
-            numbers[..., 1] < self._mask_token_share, tf.float32
-        )
+        sees_mask = numbers[..., 1] < self._mask_token_share
+        hidden = weights * tf.cast(sees_mask, tf.float32)
         is_hidden, _ = _drawn(positions, hidden, ids)
         return Masked(
             input_ids=tf.where(is_hidden, self._token_ids[0], ids),
@@ -201,10 +189,9 @@ class ReplacedTokensModel(PretrainingObjective):
             batch, dropout_seed, masked.positions, self.generator
         )
         vectors = output.get_sequence_output()[:, 1:]
-        logits = self.generator_predictions(
-            tf.reshape(vectors, [-1, vectors.shape[-1]]),
-            tf.convert_to_tensor(self.bert.get_embedding_table()),
-        )
+        vectors = tf.reshape(vectors, [-1, vectors.shape[-1]])
+        table = tf.convert_to_tensor(self.bert.get_embedding_table())
+        logits = self.generator_predictions(vectors, table)
         return tf.cast(logits, tf.float32)
 
     def discriminator_logits(
@@ -312,13 +299,10 @@ def _generator_metrics(batch, masked, logits, sampled):
     original = tf.reshape(original, [-1])
     weights = tf.reshape(masked.weights, [-1])
     is_right = tf.cast(tf.equal(sampled, original), tf.float32)
+    item_losses = losses.cross_entropy(logits, original)
+    hits = losses.hits(logits, original)
     return {
-        "masked_lm_accuracy": losses.weighted(
-            losses.hits(logits, original), weights
-        ),
-        "masked_lm_loss": losses.weighted(
-            losses.cross_entropy(logits, original), weights
-        ),
+        **losses.metrics("masked_lm", item_losses, hits, weights),
         "sampled_masked_lm_accuracy": losses.weighted(is_right, weights),
     }
 

@@ -15,7 +15,6 @@ from modeling.kernels.recomputation import computed_in_parts
 from modeling.kernels.seeds import split_seed
 from modeling.objectives import vector_losses
 from modeling.objectives.base import Batch, Objective
-from modeling.objectives.vector_losses.similarity import unit
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
@@ -63,23 +62,18 @@ class SentenceEncoder(Objective):
         words = self.encode(batch, dropout_seed).get_sequence_output()
         mask = batch["input_mask"]
         vectors = pooling.pool_last(words, mask, self.form.pooling)
-        return unit(vectors) if self.form.normalize else vectors
+        return vector_losses.unit(vectors) if self.form.normalize else vectors
 
     def score_examples(self, batch: Batch) -> Batch:
         """Computes `vectors` for `OutputCollector`."""
         return {"vectors": self.vectors(batch)}
 
-    def loss_weights(self, batch: Batch) -> Batch:
+    def loss_weights(self, batch):
         """Counts the examples, which the loss does itself; see `Objective`."""
         count = tf.shape(batch["input_ids_0"])[0]
         return {"examples": tf.cast(count, tf.float32)}
 
-    def losses(
-        self,
-        batch: Batch,
-        loss_weights: Batch,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, Batch]:
+    def losses(self, batch, loss_weights, dropout_seed=None):
         """Computes a device's share of the loss; see `Objective`."""
         del loss_weights
         seeds = split_seed(dropout_seed, self._num_texts)

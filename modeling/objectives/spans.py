@@ -10,7 +10,7 @@ import tensorflow as tf
 from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
-from modeling.choices import WORD_HEADS
+from modeling.choices import WORD_HEADS, require_one_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.objectives.base import Batch, ItemObjective
@@ -60,10 +60,7 @@ class SpanModel(ItemObjective):
         dtype: str = "float32",
         **options: Any,
     ):
-        if head not in WORD_HEADS:
-            raise ValueError(
-                f"head {head!r}; it must be one of {', '.join(WORD_HEADS)}."
-            )
+        require_one_of(WORD_HEADS, "head", head)
         bert = BertModel(config, dtype=dtype, **options)
         self.bilstm, size = None, config.hidden_size
         if head == "bilstm":
@@ -73,9 +70,7 @@ class SpanModel(ItemObjective):
         super().__init__(bert, self.bilstm, self.head)
         self._score_padding = score_padding
 
-    def logits(
-        self, batch: Batch, dropout_seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def logits(self, batch, dropout_seed=None):
         """Scores every wordpiece; see `ItemObjective` and the class."""
         seeds = [dropout_seed]
         if self.bilstm:
@@ -99,9 +94,7 @@ class SpanModel(ItemObjective):
             "num_tokens": tf.reduce_sum(batch["input_mask"], axis=1),
         }
 
-    def items(
-        self, batch: Batch, logits: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def items(self, batch, logits):
         """Returns the mean loss of both ends, and whether both are right."""
         start, end = tf.unstack(self._scored(batch, logits), axis=2)
         ends = (
@@ -112,7 +105,7 @@ class SpanModel(ItemObjective):
         start_hits, end_hits = (losses.hits(*x) for x in ends)
         return (start_loss + end_loss) / 2.0, start_hits * end_hits
 
-    def soft(self, batch: Batch, logits: tf.Tensor, teacher: tf.Tensor):
+    def soft(self, batch, logits, teacher):
         """See `ItemObjective`; the mean of both ends."""
         ends = (
             tf.transpose(self._scored(batch, x), [0, 2, 1])

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from data.settings import refuse
 from modeling import heads, layers, losses, pooling
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
-from modeling.choices import HEADS, WORD_HEADS
+from modeling.choices import HEADS, WORD_HEADS, require_one_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.layer_mix import LayerMix
@@ -50,9 +49,7 @@ _ONE_OF_MANY = _Kind(
     tf.nn.softmax,
 )
 _KINDS = {
-    "classification": _ONE_OF_MANY,
-    "choice": _ONE_OF_MANY,
-    "tagging": _ONE_OF_MANY,
+    **dict.fromkeys(("classification", "choice", "tagging"), _ONE_OF_MANY),
     "regression": _Kind(
         losses.squared_error,
         "absolute_error",
@@ -131,8 +128,7 @@ class TaskModel(ItemObjective):
         head: str = "linear",
         **options: Any,
     ):
-        arguments = kind, num_labels, class_weights, feature_based, head
-        refuse(*_refusals(*arguments))
+        _check(kind, num_labels, class_weights, feature_based, head)
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
@@ -147,19 +143,15 @@ class TaskModel(ItemObjective):
             self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
             size = self.bilstm.output_size
         self.reads_pooler = head == "linear" and kind != "tagging"
+        num_scores = 1 if kind == "choice" else num_labels
         self.head = heads.TaskOutput(
-            1 if kind == "choice" else num_labels,
-            size,
-            name="task_output",
-            dtype=dtype,
+            num_scores, size, name="task_output", dtype=dtype
         )
         super().__init__(bert, self.mix, self.bilstm, self.head)
         self._head_dropout = head_dropout
         self.class_weights = tuple(class_weights)
 
-    def logits(
-        self, batch: Batch, dropout_seed: tf.Tensor | None = None
-    ) -> tf.Tensor:
+    def logits(self, batch, dropout_seed=None):
         """Scores the labels; see `ItemObjective` and the class."""
         seeds = split_seed(dropout_seed, 3)
         inputs = [
@@ -197,7 +189,7 @@ class TaskModel(ItemObjective):
             return words, output.pooled_output
         return words, pooling.pool_last(words, inputs[1], "mean")
 
-    def predict(self, batch: Batch) -> tf.Tensor:
+    def predict(self, batch):
         """Returns probabilities, or scores for regression; see the class."""
         return _KINDS[self.kind].prediction(self.logits(batch))
 
@@ -225,9 +217,7 @@ class TaskModel(ItemObjective):
             "weight": by_example(weights),
         }
 
-    def items(
-        self, batch: Batch, logits: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def items(self, batch, logits):
         """Returns loss and metric of each example, or of each token."""
         labels = batch["label_ids"]
         kind = _KINDS[self.kind]
@@ -236,12 +226,12 @@ class TaskModel(ItemObjective):
             labels = tf.reshape(labels, [-1])
         return kind.loss(logits, labels), kind.score(logits, labels)
 
-    def soft(self, batch: Batch, logits: tf.Tensor, teacher: tf.Tensor):
+    def soft(self, batch, logits, teacher):
         """See `ItemObjective`."""
         rows = [tf.reshape(x, [-1, self.num_labels]) for x in (logits, teacher)]
         return _KINDS[self.kind].soft(*rows, self.distillation.temperature)
 
-    def item_weights(self, batch: Batch) -> tf.Tensor:
+    def item_weights(self, batch):
         """Returns 1.0 for each item that counts, else 0.0; float32 [M]."""
         weights = super().item_weights(batch)
         if self.kind != "tagging":
@@ -249,7 +239,7 @@ class TaskModel(ItemObjective):
         is_labelled = tf.cast(batch["label_mask"], tf.float32)
         return tf.reshape(weights[:, tf.newaxis] * is_labelled, [-1])
 
-    def training_weights(self, batch: Batch) -> tf.Tensor:
+    def training_weights(self, batch):
         """Returns `item_weights`, times the weights of the labels."""
         weights = self.item_weights(batch)
         if not self.class_weights:
@@ -258,43 +248,40 @@ class TaskModel(ItemObjective):
         return weights * tf.gather(table, tf.reshape(batch["label_ids"], [-1]))
 
 
-def _refusals(kind, num_labels, class_weights, feature_based, head):
-    """Yields what is wrong with the arguments, for `refuse`."""
-    yield (
-        kind not in KINDS,
-        f"kind of task {kind!r}; it must be one of {', '.join(KINDS)}.",
-    )
+def _check(kind, num_labels, class_weights, feature_based, head):
+    """Raises ValueError for arguments that do not fit each other."""
+    require_one_of(KINDS, "kind of task", kind)
     least = 1 if kind in ("regression", "multilabel") else 2
-    yield (
-        num_labels < least or (kind == "regression" and num_labels != 1),
-        f"a {kind} task with {num_labels} labels; it must have "
-        f"{'1' if kind == 'regression' else f'{least} or more'}. Give a table "
-        "with rows of each label, or name its labels.",
-    )
-    yield (
-        class_weights and kind not in ("classification", "tagging"),
-        f"class weights are for classification and tagging, not {kind}; leave "
-        "them out.",
-    )
+    if num_labels < least or (kind == "regression" and num_labels != 1):
+        raise ValueError(
+            f"a {kind} task with {num_labels} labels; it must have "
+            f"{'1' if kind == 'regression' else f'{least} or more'}. Give a "
+            "table with rows of each label, or name its labels."
+        )
+    if class_weights and kind not in ("classification", "tagging"):
+        raise ValueError(
+            f"class weights are for classification and tagging, not {kind}; "
+            "leave them out."
+        )
     are_right = all(0 < weight < math.inf for weight in class_weights)
-    yield (
-        len(class_weights) not in (0, num_labels) or not are_right,
-        f"class weights {list(class_weights)}; expected {num_labels}, one for "
-        "each label, all above 0.",
-    )
+    if len(class_weights) not in (0, num_labels) or not are_right:
+        raise ValueError(
+            f"class weights {list(class_weights)}; expected {num_labels}, one "
+            "for each label, all above 0."
+        )
     # Tagging labels each token, but the head `mean` has one vector for a text.
     known = WORD_HEADS if kind == "tagging" else HEADS
-    yield (
-        head not in known,
-        f"head {head!r} of a {kind} task; it must be one of "
-        f"{', '.join(known)}.",
-    )
-    yield (
-        feature_based and head == "linear" and kind != "tagging",
-        "a frozen encoder has one vector for each token, but the linear head "
-        f"of a {kind} task reads one for the text; take the head bilstm or "
-        "mean.",
-    )
+    if head not in known:
+        raise ValueError(
+            f"head {head!r} of a {kind} task; it must be one of "
+            f"{', '.join(known)}."
+        )
+    if feature_based and head == "linear" and kind != "tagging":
+        raise ValueError(
+            "a frozen encoder has one vector for each token, but the linear "
+            f"head of a {kind} task reads one for the text; take the head "
+            "bilstm or mean."
+        )
 
 
 MODEL = TaskModel

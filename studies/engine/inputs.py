@@ -16,22 +16,19 @@ from modeling.checkpoints import model_folder
 from studies.engine import casing, plan
 from studies.engine.declaring import Row
 from studies.engine.measures import SPANS
-from studies.engine.scales import Scale
-from studies.engine.study_options import StudyData
+from studies.engine.scales import SCALES
+from studies.engine.study_options import StudyData, StudyOptions
 
 SETS = ("train", "eval")
 
 
 class Inputs:
-    """The files in a study's folder that its rows share.
+    """The files in a study's folder that its rows share."""
 
-    `data` says where text and tasks are, `scale` the sizes.
-    """
-
-    def __init__(self, folder: str, data: StudyData, scale: Scale):
-        self._folder = os.path.join(folder, "inputs")
-        self._data = data
-        self._scale = scale
+    def __init__(self, options: StudyOptions):
+        self._folder = os.path.join(options.output_dir, "inputs")
+        self._data = options.data
+        self._scale = SCALES[options.scale]
 
     def path(self, name: str) -> str:
         """Returns the path of a file or folder."""
@@ -51,13 +48,11 @@ class Inputs:
             return model_folder.find(self._data.init_checkpoint).vocab_file
         path = self.path("vocab.txt")
         if not files.exists(path):
-            words = vocabulary_building.count_words(
-                [self.text("train")], do_lower_case=True
-            )
-            learned = vocabulary_building.learn_vocab(
-                words,
-                vocabulary.LearningOptions(vocab_size=self._scale.vocab_size),
-            )
+            texts = [self.text("train")]
+            words = vocabulary_building.count_words(texts, do_lower_case=True)
+            size = self._scale.vocab_size
+            options = vocabulary.LearningOptions(vocab_size=size)
+            learned = vocabulary_building.learn_vocab(words, options)
             vocabulary.write_vocab(path, learned)
         return path
 
@@ -85,9 +80,8 @@ class Inputs:
         """Writes the task `casing`; returns its folder."""
         folder = self.path("casing")
         mosts = self._scale.casing_sentences
-        for set_name, name, most in zip(
-            SETS, ("train", "dev"), mosts, strict=True
-        ):
+        sets = zip(SETS, ("train", "dev"), mosts, strict=True)
+        for set_name, name, most in sets:
             path = os.path.join(folder, f"{name}.txt")
             if not files.exists(path):
                 lines = casing.lines(self.text(set_name), most)

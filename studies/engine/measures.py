@@ -33,6 +33,21 @@ class Measure:
     less_is_better: bool = False
     flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    def applies(self, row: Row) -> bool:
+        """Whether a row has this number.
+
+        Perplexities of different objectives measure different predictions, and
+        the labels of sentence order are not those of next sentences.
+        """
+        if self.run != HELD_OUT:
+            return True
+        if row.pretraining.get("objective", "pretraining") != "pretraining":
+            return False
+        return self.metric != "next_sentence_accuracy" or not (
+            row.records.get("next_sentence_prediction") is False
+            or row.records.get("sentence_order_prediction")
+        )
+
 
 # Fine-tuning at the small scale: rates for 2 to 4 layers, as those that were
 # searched for the smallest released models.
@@ -45,7 +60,6 @@ FINETUNING = {
     "group_by_length": True,
     "strip_checkpoint": True,
 }
-RATE_OF_GIVEN = 5e-5  # the paper's, for a model that is pretrained already
 FROZEN = {"head": "bilstm", "learning_rate": 3e-3}
 _SPANS = {"num_train_epochs": 2.0, "doc_stride": 32, "max_query_length": 24}
 
@@ -100,19 +114,3 @@ MEASURES = {
         flags={"num_train_epochs": 4.0},
     ),
 }
-
-
-def applies(measure: Measure, row: Row) -> bool:
-    """Whether a row has this number.
-
-    Perplexities of different objectives measure different predictions, and the
-    labels of sentence order are not those of next sentences.
-    """
-    if measure.run != HELD_OUT:
-        return True
-    if row.pretraining.get("objective", "pretraining") != "pretraining":
-        return False
-    return measure.metric != "next_sentence_accuracy" or not (
-        row.records.get("next_sentence_prediction") is False
-        or row.records.get("sentence_order_prediction")
-    )

@@ -6,19 +6,13 @@ from typing import Any, NamedTuple
 
 from data.storage import files
 from studies.engine.declaring import Row, Study
-from studies.engine.measures import (
-    FINETUNING,
-    HELD_OUT,
-    MEASURES,
-    RATE_OF_GIVEN,
-    SPANS,
-    applies,
-)
+from studies.engine.measures import FINETUNING, HELD_OUT, MEASURES, SPANS
 from studies.engine.scales import LENGTH, SCALES, SIZES, Scale
-from studies.engine.study_options import StudyData, StudyOptions
+from studies.engine.study_options import StudyOptions
 
 PRETRAINING = "pretraining"
 NUM_PREDICTIONS = 10
+_RATE_OF_GIVEN = 5e-5  # the paper's, for a model that is pretrained already
 # Expected: floating-point operations of 2 cores in a second; the seconds of a
 # run, and its seconds more for the arithmetic of 2 layers x 128.
 _FLOPS = 1e11
@@ -41,10 +35,9 @@ class Job(NamedTuple):
     is_asked: bool = True
 
 
-def jobs_of(
-    study: Study, options: StudyOptions, data: StudyData
-) -> Iterator[Job]:
+def jobs_of(study: Study, options: StudyOptions) -> Iterator[Job]:
     """Yields the runs of a study, each after those it builds on."""
+    data = options.data
     given = {MEASURES[name].run for name in data.measures_of(study)}
     measures = [MEASURES[name] for name in study.measures]
     rows = study.rows_at(options.scale)
@@ -54,16 +47,12 @@ def jobs_of(
     for row in rows:
         folder = os.path.join(options.output_dir, row.name)
         if row.source == row.name and not data.init_checkpoint:
-            yield Job(
-                row,
-                PRETRAINING,
-                first,
-                os.path.join(folder, PRETRAINING),
-                _pretraining_seconds(study, row, scale),
-                is_asked=row.name in needed,
-            )
+            place = os.path.join(folder, PRETRAINING)
+            seconds = _pretraining_seconds(study, row, scale)
+            is_asked = row.name in needed
+            yield Job(row, PRETRAINING, first, place, seconds, is_asked)
         sizes = sizes_of(study, row, scale.vocab_size) | data.model_sizes
-        for run in dict.fromkeys(m.run for m in measures if applies(m, row)):
+        for run in dict.fromkeys(m.run for m in measures if m.applies(row)):
             count = 1 if run == HELD_OUT else options.num_trials
             is_given = row in asked and run in given
             there = len(files.find_in(folder, f"{run}-seed*"))
@@ -126,11 +115,6 @@ def record_flags(row: Row) -> dict[str, Any]:
     }
 
 
-def masking_flags(row: Row) -> dict[str, Any]:
-    """Returns the flags of run_pretraining.py that say how it masks."""
-    return {"max_predictions_per_seq": NUM_PREDICTIONS, **row.masking}
-
-
 def pretraining_flags(
     study: Study, row: Row, options: StudyOptions
 ) -> dict[str, Any]:
@@ -161,15 +145,11 @@ def pretraining_flags(
     }
 
 
-def finetuning_flags(
-    job: Job, options: StudyOptions, is_given: bool = False
-) -> dict[str, Any]:
-    """Returns the flags of run_classifier.py or run_squad.py, without paths.
-
-    `is_given`: whether the model was pretrained elsewhere.
-    """
+def finetuning_flags(job: Job, options: StudyOptions) -> dict[str, Any]:
+    """Returns the flags of run_classifier.py or run_squad.py, without paths."""
     measure = next(m for m in MEASURES.values() if m.run == job.run)
-    of_model = {"learning_rate": RATE_OF_GIVEN} if is_given else {}
+    is_given = options.data.init_checkpoint
+    of_model = {"learning_rate": _RATE_OF_GIVEN} if is_given else {}
     flags = {**FINETUNING, **of_model, **measure.flags, **job.row.finetuning}
     does = {"do_eval": True, "explain_errors": 0}
     if job.run == SPANS:  # its evaluation is prediction

@@ -20,8 +20,7 @@ from studies.engine.declaring import Row, Study
 from studies.engine.inputs import Inputs
 from studies.engine.measures import HELD_OUT, SPANS
 from studies.engine.plan import PRETRAINING, Job
-from studies.engine.scales import SCALES
-from studies.engine.study_options import StudyData, StudyOptions
+from studies.engine.study_options import StudyOptions
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
@@ -36,15 +35,14 @@ _RECORDS = "*.tf_record*"  # with their manifests
 class Programs:
     """What each run of a study depends on, and the function that does it."""
 
-    def __init__(self, study: Study, options: StudyOptions, data: StudyData):
+    def __init__(self, study: Study, options: StudyOptions):
         self._study = study
         self._options = options
-        self._data = data
-        self._inputs = Inputs(options.output_dir, data, SCALES[options.scale])
+        self._inputs = Inputs(options)
         self._tasks: dict[str, Any] = {}
-        if data.init_checkpoint:
+        if given := options.data.init_checkpoint:
             asked = options.rows or [row.name for row in study.rows]
-            _check_model(data.init_checkpoint, map(study.row, asked))
+            _check_model(given, map(study.row, asked))
 
     def __call__(self, job: Job) -> tuple[dict, Callable[[], dict[str, Any]]]:
         """Prepares a run; makes its text, vocabulary and records.
@@ -89,7 +87,8 @@ class Programs:
         """Runs run_pretraining.py for a row, masked as a row."""
         masking = None
         if objectives.get(flags.get("objective", OBJECTIVES[0])).reads_masks:
-            mine = plan.masking_flags(masked_as)
+            mine = {"max_predictions_per_seq": plan.NUM_PREDICTIONS}
+            mine |= masked_as.masking
             masking = settings.make(PretrainingDataOptions, mine)
         paths["vocab_file"] = self._inputs.vocab_file
         flags = flags | paths | {"masking": masking}
@@ -121,7 +120,7 @@ class Programs:
     def _model_flags(self, row: Row) -> dict[str, Any]:
         """The flags that name the pretrained model of a row."""
         vocab_file = self._inputs.vocab_file
-        weights = self._data.init_checkpoint
+        weights = self._options.data.init_checkpoint
         if weights:
             config_file = model_folder.find(weights).config_file
         else:
@@ -148,8 +147,7 @@ class Programs:
 
     def _finetuning(self, options_class: type, job: Job) -> tuple[dict, Any]:
         """The flags of a fine-tuning without paths, and its options."""
-        is_given = bool(self._data.init_checkpoint)
-        flags = plan.finetuning_flags(job, self._options, is_given)
+        flags = plan.finetuning_flags(job, self._options)
         paths = {
             **self._inputs.task_flags(job.run),
             **self._model_flags(job.row),

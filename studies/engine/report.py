@@ -1,6 +1,6 @@
 """study.tsv and study.md: ours beside the paper's."""
 
-import dataclasses
+import collections
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,11 +8,10 @@ from typing import Any
 from data.storage import files
 from data.tables import tsv
 from studies.engine.declaring import Row, Study
-from studies.engine.measures import MEASURES, applies
+from studies.engine.measures import MEASURES
 from studies.engine.statistics import Values, sign_agrees
 
 
-@dataclasses.dataclass
 class Found:
     """What has been measured so far; `missing` runs are not done yet.
 
@@ -21,24 +20,22 @@ class Found:
     seconds of its runs, pretraining included.
     """
 
-    measures: Sequence[str]
-    values: dict[tuple[str, str], dict[int, float]] = dataclasses.field(
-        default_factory=dict
-    )
-    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
-    missing: int = 0
+    def __init__(self, measures: Sequence[str]):
+        self.measures = measures
+        self.values = collections.defaultdict(dict)
+        self.seconds = collections.defaultdict(float)
+        self.missing = 0
 
     def add(
         self, row: Row, run: str, seed: int, result: Mapping[str, Any]
     ) -> None:
         """Adds the `seconds` and the measures among the `values` of a run."""
-        before = self.seconds.get(row.name, 0.0)
-        self.seconds[row.name] = before + result["seconds"]
+        self.seconds[row.name] += result["seconds"]
         for name in self.measures:
             measure = MEASURES[name]
-            if measure.run == run and applies(measure, row):
+            if measure.run == run and measure.applies(row):
                 value = measure.factor * result["values"][measure.metric]
-                self.values.setdefault((row.name, name), {})[seed] = value
+                self.values[row.name, name][seed] = value
 
     @property
     def measured(self) -> list[str]:

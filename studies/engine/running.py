@@ -26,9 +26,7 @@ _FILE = re.compile(r"\.\w+_sha256$")  # names of `StudyData.checksums`
 Prepare = Callable[[Job], tuple[dict[str, Any], Callable[[], dict[str, Any]]]]
 
 
-def run(
-    study: Study, options: StudyOptions, data: StudyData, prepare: Prepare
-) -> None:
+def run(study: Study, options: StudyOptions, prepare: Prepare) -> None:
     """Makes or continues a study; `prepare` prepares a run.
 
     Raises ValueError before anything runs if the folder belongs to another
@@ -36,24 +34,21 @@ def run(
     """
     if "TF_CONFIG" in os.environ:
         raise ValueError("TF_CONFIG is set: a study has one machine; unset it.")
-    facts = {
-        "study": options.study,
-        "scale": options.scale,
-        "seed": options.seed,
-        "precision": options.precision,
-        "text": files.sha256(data.text) if data.text else "of the demo",
-    }
+    data = options.data
+    names = ("study", "scale", "seed", "precision")
+    facts = {name: getattr(options, name) for name in names}
+    facts["text"] = files.sha256(data.text) if data.text else "of the demo"
     if data.init_checkpoint:
         facts["init_checkpoint_sha256"] = weights_sha256(data.init_checkpoint)
     recorded = RecordedRun(options.output_dir, _STUDY, facts)
-    recorded.run(lambda: _make(study, options, data, prepare))
+    recorded.run(lambda: _make(study, options, prepare))
 
 
 def _make(
-    study: Study, options: StudyOptions, data: StudyData, prepare: Prepare
+    study: Study, options: StudyOptions, prepare: Prepare
 ) -> dict[str, Any]:
     """Runs what is missing, in order; reports after each run."""
-    jobs = list(plan.jobs_of(study, options, data))
+    jobs, data = list(plan.jobs_of(study, options)), options.data
     jobs = [job for job in jobs if job.is_asked or _is_done(job)]
     _require_same_data(jobs, data)
     for name in data.left_out(study):
@@ -62,16 +57,14 @@ def _make(
         )
     total = sum(round(job.seconds) for job in jobs)
     before = sum(round(job.seconds) for job in jobs if _is_done(job))
+    minutes, percent = math.ceil(total / 60), 100 * before // max(1, total)
     logging.info(
         "%s: %d runs, about %d minutes on 2 cores; %d %% done before.",
-        options.study,
-        len(jobs),
-        math.ceil(total / 60),
-        100 * before // max(1, total),
+        *(options.study, len(jobs), minutes, percent),
     )
     names = {"total": total, "initial": before, "unit": "expected seconds"}
     found = report.Found(study.measures)
-    facts = _settings(study, options, data)
+    facts = _settings(study, options)
     steps = SCALES[options.scale].steps_of(study)
     with Progress(f"study {options.study}", **names) as progress:
         for number, job in enumerate(jobs, start=1):
@@ -114,10 +107,9 @@ def _result(job: Job, prepare: Prepare, data: StudyData) -> dict[str, Any]:
     return recorded.result or recorded.run(lambda: {"values": function()})
 
 
-def _settings(
-    study: Study, options: StudyOptions, data: StudyData
-) -> dict[str, str]:
+def _settings(study: Study, options: StudyOptions) -> dict[str, str]:
     """Returns what the report says of text, model and pretraining."""
+    data = options.data
     scale, sizes = SCALES[options.scale], {**SIZES, **study.sizes}
     length = f"{scale.steps_of(study)} steps"
     if minutes := scale.minutes_of(study):

@@ -31,40 +31,6 @@ _PAIRS = {
 }
 
 
-class StudyOptions(Settings):
-    """Which study is made, and how large."""
-
-    study: str = setting(help=f"The study: {', '.join(studies.names())}.")
-    output_dir: str = setting(
-        help="Folder of the study: study.md, study.tsv, study.png and a folder "
-        "for each row, which TensorBoard shows. The same command resumes it."
-    )
-    scale: str = setting(
-        "small",
-        "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
-        "tiny: the same in a minute or two, to see that a command works; its "
-        "numbers mean nothing. paper: only print the commands at the paper's "
-        "size and what they cost.",
-        choices=scales.NAMES,
-    )
-    rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
-    num_trials: int = setting(
-        3,
-        "Fine-tunings of each row, with --seed and those after it; the report "
-        "has their mean and spread. A later run may ask for more.",
-        least=1,
-    )
-    seed: int = setting(
-        12345,
-        "Seed of the pretraining and first seed of the fine-tunings.",
-        least=0,
-        most=2**31 - 1,
-    )
-    precision: str = setting(
-        "float32", "Arithmetic; see run_pretraining.py.", choices=PRECISIONS
-    )
-
-
 class StudyData(Settings):
     """Text to pretrain on, and the tasks that measure it."""
 
@@ -212,6 +178,41 @@ class StudyData(Settings):
         if any(MEASURES[name].needs for name in found):
             found = [name for name in found if not name.startswith("casing")]
         return found
+
+
+class StudyOptions(Settings):
+    """Which study is made, and how large."""
+
+    study: str = setting(help=f"The study: {', '.join(studies.names())}.")
+    output_dir: str = setting(
+        help="Folder of the study: study.md, study.tsv, study.png and a folder "
+        "for each row, which TensorBoard shows. The same command resumes it."
+    )
+    scale: str = setting(
+        "small",
+        "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
+        "tiny: the same in a minute or two, to see that a command works; its "
+        "numbers mean nothing. paper: only print the commands at the paper's "
+        "size and what they cost.",
+        choices=scales.NAMES,
+    )
+    rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
+    num_trials: int = setting(
+        3,
+        "Fine-tunings of each row, with --seed and those after it; the report "
+        "has their mean and spread. A later run may ask for more.",
+        least=1,
+    )
+    seed: int = setting(
+        12345,
+        "Seed of the pretraining and first seed of the fine-tunings.",
+        least=0,
+        most=2**31 - 1,
+    )
+    precision: str = setting(
+        "float32", "Arithmetic; see run_pretraining.py.", choices=PRECISIONS
+    )
+    data: StudyData = StudyData()
 
 
 def check_rows(study: Study, options: StudyOptions) -> None:

@@ -14,7 +14,7 @@ from modeling import objectives
 from modeling.choices import LAYERS_OF_MIXES, OBJECTIVES
 from modeling.config import BertConfig
 from studies.engine import commands, plan
-from studies.engine.measures import MEASURES, applies
+from studies.engine.measures import MEASURES
 from studies.engine.scales import PAPER, SCALES
 from studies.engine.study_options import StudyData, StudyOptions
 from tests.support import flags_support
@@ -134,7 +134,7 @@ def test_rows_and_measures_fit_each_other(study):
         # What it is trained on must be that of the encoder it takes.
         for field in ("records", "masking", "pretraining", "sizes"):
             assert getattr(row, field) == getattr(source, field)
-        assert any(applies(MEASURES[m], row) for m in study.measures)
+        assert any(MEASURES[m].applies(row) for m in study.measures)
     settings_of_rows = [
         json.dumps(vars(row) | {"name": 0, "title": 0, "paper": 0})
         for row in study.rows
@@ -160,9 +160,13 @@ def test_every_flag_that_it_sets_exists(study):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_its_programs_take_the_settings(study, scale, tmp_path, name):
-    options = StudyOptions(study=name, output_dir=str(tmp_path), scale=scale)
-    data = StudyData(conllu_dir="a", glue_dir="b", squad_dir="c")
-    jobs = list(plan.jobs_of(study, options, data))
+    options = StudyOptions(
+        study=name,
+        output_dir=str(tmp_path),
+        scale=scale,
+        data=StudyData(conllu_dir="a", glue_dir="b", squad_dir="c"),
+    )
+    jobs = list(plan.jobs_of(study, options))
     assert len({job.folder for job in jobs}) == len(jobs)
     paths = {"bert_config_file": "x", "vocab_file": "x", "output_dir": "x"}
     paths["input_file"] = "x"
@@ -175,7 +179,7 @@ def test_its_programs_take_the_settings(study, scale, tmp_path, name):
             if flags.get("objective", OBJECTIVES[0]) in OBJECTIVES:
                 settings.make(PretrainingOptions, flags | paths)
             settings.make(PretrainingDataOptions, plan.record_flags(job.row))
-            settings.make(PretrainingDataOptions, plan.masking_flags(job.row))
+            settings.make(PretrainingDataOptions, job.row.masking)
         elif job.run != "held_out":
             flags = plan.finetuning_flags(job, options)
             own = {"task_name": "conll", "data_dir": "x"}
@@ -195,11 +199,11 @@ def test_the_small_scale_takes_an_hour_at_most(
     minilm = {"num_hidden_layers": 6, "hidden_size": 384}
     sizes = property(lambda data: minilm if data.init_checkpoint else {})
     monkeypatch.setattr(StudyData, "model_sizes", sizes)
-    options = StudyOptions(study=name, output_dir=str(tmp_path))
     data = StudyData(conllu_dir="a", glue_dir="b", squad_dir="c")
     if study.takes_model:
         data = StudyData(conllu_dir="a", init_checkpoint="d")
-    jobs = plan.jobs_of(study, options, data)
+    options = StudyOptions(study=name, output_dir=str(tmp_path), data=data)
+    jobs = plan.jobs_of(study, options)
     seconds = sum(job.seconds for job in jobs if job.is_asked)
     assert 240 < seconds < 3600
 

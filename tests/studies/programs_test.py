@@ -20,10 +20,12 @@ def make(goldens, folder, *names, **changes):
     for name in names:
         shutil.copy(goldens / name, model / name)
     options = StudyOptions(
-        study="features", output_dir=str(folder / "out"), **changes
+        study="features",
+        output_dir=str(folder / "out"),
+        data=StudyData(init_checkpoint=str(model)),
+        **changes,
     )
-    data = StudyData(init_checkpoint=str(model))
-    return Programs(studies.get("features"), options, data)
+    return Programs(studies.get("features"), options)
 
 
 def test_a_model_without_a_vocabulary_is_refused(goldens, tmp_path):
@@ -44,9 +46,10 @@ def test_a_given_model_is_fine_tuned_at_the_papers_rate(tmp_path):
     rates = {}
     for row in "fine_tuning", "last":
         job = plan.Job(study.row(row), "tags", 1, "folder", 0.0)
-        for is_given in False, True:
-            flags = plan.finetuning_flags(job, options, is_given)
-            rates[row, is_given] = flags["learning_rate"]
+        for model in None, "model":
+            given = options.replace(init_checkpoint=model)
+            flags = plan.finetuning_flags(job, given)
+            rates[row, bool(model)] = flags["learning_rate"]
     assert rates == {
         ("fine_tuning", False): 5e-4,
         ("fine_tuning", True): 5e-5,
@@ -59,7 +62,7 @@ def test_a_given_model_is_fine_tuned_at_the_papers_rate(tmp_path):
 def test_a_row_whose_checkpoints_are_gone_is_refused(tmp_path):
     options = StudyOptions(study="masking", output_dir=str(tmp_path))
     study = studies.get("masking")
-    made = Programs(study, options, StudyData())
+    made = Programs(study, options)
     with pytest.raises(
         FileNotFoundError, match="remove .*pretraining/run.json"
     ):

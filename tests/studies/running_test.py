@@ -13,10 +13,10 @@ from matplotlib import image
 
 from modeling import checkpoints
 from studies.engine import picture, plan, running
+from studies.engine.study_options import StudyData
 from tests.studies.support import (
     NAMES,
     MadeUpRuns,
-    data,
     made_up_study,
     options,
     values_of,
@@ -36,7 +36,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 runs = MadeUpRuns(fail_at=7, fail=die)
-running.run(made_up_study(), options(sys.argv[1]), data(), runs)
+running.run(made_up_study(), options(sys.argv[1]), runs)
 """
 
 
@@ -49,9 +49,7 @@ def pictures(monkeypatch, request):
 
 def run(folder, runs=None, *, given=None, **changes):
     runs = runs or MadeUpRuns()
-    running.run(
-        made_up_study(), options(folder, **changes), given or data(), runs
-    )
+    running.run(made_up_study(), options(folder, given, **changes), runs)
     return runs.made
 
 
@@ -113,7 +111,7 @@ def test_progress_is_of_the_whole_study(tmp_path, caplog):
 def test_a_measure_that_the_text_does_not_allow_is_named(tmp_path, caplog):
     text = tmp_path / "text"
     text.write_text("all of these are small\n" * 50)
-    made = run(tmp_path / "out", given=data(text=str(text)))
+    made = run(tmp_path / "out", given=StudyData(text=str(text)))
     assert {name for _, name, _ in made} == {"pretraining", "held_out"}
     said = "the casing of its words hardly differs, so casing is left out."
     assert said in caplog.text
@@ -140,10 +138,10 @@ def test_a_command_for_less_keeps_what_is_done(tmp_path):
     conllu.mkdir()
     for name in "train", "dev":
         (conllu / f"{name}.conllu").write_text("One.\n")
-    run(out, given=data(conllu_dir=str(conllu)), num_trials=2)
+    run(out, given=StudyData(conllu_dir=str(conllu)), num_trials=2)
     before = table(out)
     assert {name for _, name, *_ in before} >= {"tags"}
-    run(out, given=data(conllu_dir=str(conllu)), num_trials=1)
+    run(out, given=StudyData(conllu_dir=str(conllu)), num_trials=1)
     assert table(out) == before
     run(out, rows=("base",), num_trials=1)
     kept = [row for row in table(out) if row[1] != "casing"]
@@ -153,7 +151,7 @@ def test_a_command_for_less_keeps_what_is_done(tmp_path):
 def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
     run(tmp_path)
     report = (tmp_path / "study.md").read_text()
-    jobs = plan.jobs_of(made_up_study(), options(tmp_path), data())
+    jobs = plan.jobs_of(made_up_study(), options(tmp_path))
     found = {}
     for job in jobs:
         if job.run == "casing":
@@ -198,10 +196,10 @@ def test_a_study_of_another_text_is_refused(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("One.\n")
     out = tmp_path / "out"
-    run(out, given=data(text=str(text)), rows=("base",))
+    run(out, given=StudyData(text=str(text)), rows=("base",))
     text.write_text("Other.\n")
     with pytest.raises(ValueError, match="with different flags or data: text"):
-        run(out, given=data(text=str(text)))
+        run(out, given=StudyData(text=str(text)))
 
 
 @pytest.mark.parametrize("lost", ["made_from", "values"])
@@ -219,7 +217,7 @@ def test_rows_of_other_data_are_refused_before_any_run(tmp_path):
     conllu.mkdir()
     for name in "train", "dev":
         (conllu / f"{name}.conllu").write_text("One.\n")
-    given = data(conllu_dir=str(conllu))
+    given = StudyData(conllu_dir=str(conllu))
     assert run(out, given=given, rows=("base",))
     assert run(out, given=given, rows=("better",))
     (conllu / "dev.conllu").write_text("Other.\n")
@@ -237,8 +235,8 @@ def test_rows_of_a_set_by_name_are_refused_beside_those_of_files(tmp_path):
     study, runs = made_up_study(("tags", "similarity")), MadeUpRuns()
 
     def run(row, **given):
-        asked = options(out, rows=(row,))
-        running.run(study, asked, data(**given), runs)
+        asked = options(out, StudyData(**given), rows=(row,))
+        running.run(study, asked, runs)
 
     run("base", glue_dir=str(glue.parent))
     made = len(runs.made)
@@ -251,7 +249,7 @@ def test_other_weights_at_the_same_path_are_refused(goldens, tmp_path):
     model, out = write_original(goldens, tmp_path / "model"), tmp_path / "out"
     for name in "train", "dev":
         (tmp_path / f"{name}.conllu").write_text("One.\n")
-    given = data(init_checkpoint=str(model), conllu_dir=str(tmp_path))
+    given = StudyData(init_checkpoint=str(model), conllu_dir=str(tmp_path))
     assert run(out, given=given, rows=("base",))
     weights = checkpoints.open_checkpoint(str(model))
     values = {name: weights.read(name) for name in weights.shapes}

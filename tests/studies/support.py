@@ -26,10 +26,11 @@ def made_up_study(measures=("tags", "casing", "perplexity")):
     )
 
 
-def options(folder, **changes):
-    """Two fine-tunings of each row of a study in a folder."""
+def options(folder, given=None, **changes):
+    """Two fine-tunings of each row of a study in a folder; `given` data."""
     values = {"num_trials": 2, "study": "made_up", "scale": "tiny"} | changes
-    return StudyOptions(output_dir=str(folder), **values)
+    data = given or StudyData()
+    return StudyOptions(output_dir=str(folder), data=data, **values)
 
 
 class MadeUpRuns:
@@ -63,8 +64,3 @@ def values_of(job):
     rng = np.random.default_rng([NAMES.index(job.row.name), job.seed])
     names = ("token_accuracy", "masked_lm_perplexity", "other", "spearman")
     return dict(zip(names, rng.uniform(0.5, 1.0, 4).tolist(), strict=True))
-
-
-def data(**values):
-    """Where text and tasks are."""
-    return StudyData(**values)

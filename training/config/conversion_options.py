@@ -1,6 +1,6 @@
 """Options of convert_checkpoint.py."""
 
-from data.settings import Settings, optional, refuse, setting
+from data.settings import Settings, optional, setting
 from data.tasks import KINDS
 
 FORMATS = ("original", "huggingface")
@@ -71,15 +71,13 @@ class ConversionOptions(Settings):
     )
 
     def _check(self) -> None:
-        refuse(
-            (
-                self.never_split and not self.extra_words,
+        if self.never_split and not self.extra_words:
+            raise ValueError(
                 f"--never_split={','.join(self.never_split)} is for words of "
-                "--extra_words, which is not given; give both, or neither.",
-            ),
-            (
-                (self.keep_words is None) != (self.input_file is None),
+                "--extra_words, which is not given; give both, or neither."
+            )
+        if (self.keep_words is None) != (self.input_file is None):
+            raise ValueError(
                 "--keep_words and --input_file need each other: a text says "
-                "which words are kept; give both, or neither.",
-            ),
-        )
+                "which words are kept; give both, or neither."
+            )

@@ -1,6 +1,6 @@
 """Options of extract_features.py."""
 
-from data.settings import Settings, optional, refuse, setting, switch
+from data.settings import Settings, optional, setting, switch
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
@@ -49,22 +49,18 @@ class VectorOptions(Settings):
     )
 
     def _check(self) -> None:
-        refuse(
-            (
-                not self.layers,
-                "--layers names no layer; give one, such as -1.",
-            ),
-            (
-                self.whole_words and self.pooling != "none",
+        if not self.layers:
+            raise ValueError("--layers names no layer; give one, such as -1.")
+        if self.whole_words and self.pooling != "none":
+            raise ValueError(
                 "--whole_words gives a vector for each word, --pooling="
-                f"{self.pooling} one for each line; drop one.",
-            ),
-            (
-                self.attention and EMBEDDINGS in self.layers,
+                f"{self.pooling} one for each line; drop one."
+            )
+        if self.attention and EMBEDDINGS in self.layers:
+            raise ValueError(
                 "--attention: the embeddings have none; leave them out of "
-                "--layers.",
-            ),
-        )
+                "--layers."
+            )
 
     @property
     def layer_names(self) -> list[int | str | list]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from data import tasks
 from data.finetuning.long_text import LongTextOptions
-from data.settings import Settings, group, optional, refuse, setting, switch
+from data.settings import Settings, group, optional, setting, switch
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
 from training.config import shared_help
@@ -16,8 +16,6 @@ from training.config.run_options import DeviceOptions, TrainOptions, check_found
 # As the server and the released folders call them, in the order of Table 1.
 GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
 DIAGNOSTIC = "AX"
-# A choice of --feature_based in earlier versions.
-_TABLE = "table"
 
 
 class FinetuningOptions(Settings):
@@ -89,17 +87,15 @@ class TaskRunOptions(Settings):
     def _check(self) -> None:
         metric = self.finetuning.save_best
         patience = self.finetuning.early_stopping_patience
-        refuse(
-            (
-                patience and not metric,
+        if patience and not metric:
+            raise ValueError(
                 f"--early_stopping_patience={patience} needs a metric, such as "
-                "--save_best=eval_loss.",
-            ),
-            (
-                metric and self.do_train and not self.watches,
-                f"--save_best={metric} needs --eval_every_steps, such as 100.",
-            ),
-        )
+                "--save_best=eval_loss."
+            )
+        if metric and self.do_train and not self.watches:
+            raise ValueError(
+                f"--save_best={metric} needs --eval_every_steps, such as 100."
+            )
         check_found(self, "vocab_file", "bert_config_file")
 
     @property
@@ -136,8 +132,8 @@ class TrialOptions(Settings):
         for name in ("learning_rates", "epochs", "batch_sizes"):
             values = getattr(self, name)
             text = f"--trial_{name}={','.join(map(str, values))}"
-            is_repeated = len(set(values)) < len(values)
-            refuse((is_repeated, f"{text} has a value twice; give each once."))
+            if len(set(values)) < len(values):
+                raise ValueError(f"{text} has a value twice; give each once.")
 
 
 class TaskOptions(Settings):
@@ -259,7 +255,7 @@ class ClassifierOptions(TaskRunOptions):
         "",
         "[new] Tagging: train a BiLSTM on these layers of a frozen encoder "
         "(the paper's section 5.3); wants --learning_rate=3e-3.",
-        choices=("", *MIXES, _TABLE),
+        choices=("", *MIXES),
     )
     head: str = setting(
         "linear",
@@ -274,33 +270,27 @@ class ClassifierOptions(TaskRunOptions):
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)
         changed, which = self.changed(), self.eval_checkpoints
         frozen = f"--feature_based={self.feature_based}"
-        refuse(
-            (
-                not any(works),
+        if not any(works):
+            raise ValueError(
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
-                "True.",
-            ),
-            (
-                self.feature_based == _TABLE,
-                f"{frozen}: run_study.py --study=features makes the table.",
-            ),
-            (
-                self.feature_based
-                and changed.keys() & {"trainable_layers", "layerwise_lr_decay"},
+                "True."
+            )
+        of_layers = {"trainable_layers", "layerwise_lr_decay"}
+        if self.feature_based and changed.keys() & of_layers:
+            raise ValueError(
                 "--trainable_layers and --layerwise_lr_decay: leave them out, "
-                f"because {frozen} freezes the whole encoder.",
-            ),
-            (
-                which not in ("last", "all")
-                and not all(step.isdecimal() for step in which.split(",")),
+                f"because {frozen} freezes the whole encoder."
+            )
+        are_steps = all(step.isdecimal() for step in which.split(","))
+        if which not in ("last", "all") and not are_steps:
+            raise ValueError(
                 f"--eval_checkpoints={which}; it must be last, all, or steps "
-                "with commas between, such as 100,200.",
-            ),
-            (
-                self.calibrate and not self.use_calibration,
-                "--calibrate with --nouse_calibration; give one of them.",
-            ),
-        )
+                "with commas between, such as 100,200."
+            )
+        if self.calibrate and not self.use_calibration:
+            raise ValueError(
+                "--calibrate with --nouse_calibration; give one of them."
+            )
         for name in ("eval_checkpoints", "calibrate", "explain_errors"):
             if changed.get(name) and not self.do_eval:
                 raise ValueError(

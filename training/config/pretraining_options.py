@@ -3,7 +3,7 @@
 import os
 
 from data.pretraining.data_options import PretrainingDataOptions
-from data.settings import Settings, group, optional, refuse, setting, switch
+from data.settings import Settings, group, optional, setting, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
 from training.config import shared_help
 from training.config.objective_options import ObjectiveOptions
@@ -110,37 +110,34 @@ class PretrainingOptions(Settings):
         reads = self.do_train or self.do_eval
         device = self.device
         on_tpu = device.use_tpu or device.distribution_strategy == "tpu"
-        refuse(
-            (
-                not (reads or self.do_predict or self.strip_checkpoint),
+        if not (reads or self.do_predict or self.strip_checkpoint):
+            raise ValueError(
                 "At least one of `do_train` or `do_eval` must be True (or "
-                "--do_predict, --strip_checkpoint).",
-            ),
-            (
-                not self.input_file
-                and (self.do_train or (self.do_eval and not self.eval_file)),
-                "--input_file is needed: records to read.",
-            ),
-            (
-                self.do_predict and not self.predict_file,
-                "--do_predict needs --predict_file (queries, one a line).",
-            ),
-            (
-                self.group_by_length and on_tpu,
+                "--do_predict, --strip_checkpoint)."
+            )
+        if not self.input_file and (
+            self.do_train or (self.do_eval and not self.eval_file)
+        ):
+            raise ValueError("--input_file is needed: records to read.")
+        if self.do_predict and not self.predict_file:
+            raise ValueError(
+                "--do_predict needs --predict_file (queries, one a line)."
+            )
+        if self.group_by_length and on_tpu:
+            raise ValueError(
                 "--group_by_length cuts batches to different lengths, but a "
-                "TPU needs one; leave --group_by_length out.",
-            ),
-            (
-                self.separate_documents and not reads,
+                "TPU needs one; leave --group_by_length out."
+            )
+        if self.separate_documents and not reads:
+            raise ValueError(
                 "--separate_documents is for --do_train and --do_eval, which "
-                "read records; leave it out.",
-            ),
-            (
-                self.train.eval_every_steps and not self.eval_file,
+                "read records; leave it out."
+            )
+        if self.train.eval_every_steps and not self.eval_file:
+            raise ValueError(
                 "--eval_every_steps needs --eval_file: records that training "
-                "does not see.",
-            ),
-        )
+                "does not see."
+            )
         self.objectives.check(self.objective)
         self._check_beginning()
         check_found(self, "bert_config_file", *self.needs_vocab)
@@ -150,36 +147,33 @@ class PretrainingOptions(Settings):
         before, output_dir = self.train.continue_from, self.train.output_dir
         first = f"--first_weights={self.first_weights}"
         is_chosen = self.do_train and self.first_weights != FIRST_WEIGHTS[0]
-        refuse(
-            (
-                is_chosen and (self.init_checkpoint or before),
+        if is_chosen and (self.init_checkpoint or before):
+            raise ValueError(
                 f"{first} is for weights that are random otherwise; drop it, "
-                "or --init_checkpoint and --continue_from.",
-            ),
-            (
-                self.do_train and self.short_rows_share and not self.masking,
+                "or --init_checkpoint and --continue_from."
+            )
+        if self.do_train and self.short_rows_share and not self.masking:
+            raise ValueError(
                 f"--short_rows_share={self.short_rows_share:g} needs "
-                "--masking=dynamic, here and in create_pretraining_data.py.",
-            ),
-            (
-                before and not self.do_train,
+                "--masking=dynamic, here and in create_pretraining_data.py."
+            )
+        if before and not self.do_train:
+            raise ValueError(
                 f"--continue_from={before} is for training; add --do_train, or "
-                f"drop it and give --output_dir={before}.",
-            ),
-            (
-                before and self.init_checkpoint,
+                f"drop it and give --output_dir={before}."
+            )
+        if before and self.init_checkpoint:
+            raise ValueError(
                 f"--continue_from={before} takes weights, optimizer slots and "
                 f"step, --init_checkpoint={self.init_checkpoint} weights "
-                "alone; give one of them.",
-            ),
-            (
-                before
-                and os.path.normpath(before) == os.path.normpath(output_dir),
+                "alone; give one of them."
+            )
+        if before and os.path.normpath(before) == os.path.normpath(output_dir):
+            raise ValueError(
                 f"--continue_from={before} is the --output_dir, where a run "
                 "resumes without this flag. Drop it, or give another "
-                "--output_dir.",
-            ),
-        )
+                "--output_dir."
+            )
 
     @property
     def phases(self) -> list[tuple[float, bool]]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from data.settings import Settings, optional, refuse, setting, switch
+from data.settings import Settings, optional, setting, switch
 from data.storage import files
 from training.config import shared_help
 
@@ -234,22 +234,20 @@ class TrainOptions(Settings):
     def _check(self) -> None:
         stop, before = self.stop_at_step, self.continue_from
         minutes = f"--num_train_minutes={self.num_train_minutes:g}"
-        refuse(
-            (
-                stop and self.num_train_minutes,
-                f"--stop_at_step={stop} contradicts {minutes}; drop one.",
-            ),
-            (
-                stop > self.num_train_steps,
+        if stop and self.num_train_minutes:
+            raise ValueError(
+                f"--stop_at_step={stop} contradicts {minutes}; drop one."
+            )
+        if stop > self.num_train_steps:
+            raise ValueError(
                 f"--stop_at_step={stop} is after --num_train_steps="
-                f"{self.num_train_steps}, the sum over all phases.",
-            ),
-            (
-                before and self.num_train_minutes,
+                f"{self.num_train_steps}, the sum over all phases."
+            )
+        if before and self.num_train_minutes:
+            raise ValueError(
                 f"--continue_from={before} continues steps, which {minutes} "
-                "does not count; give --init_checkpoint.",
-            ),
-        )
+                "does not count; give --init_checkpoint."
+            )
 
 
 class ServingOptions(Settings):
@@ -271,18 +269,16 @@ class ServingOptions(Settings):
 
     def _check(self) -> None:
         known = set(SIGNATURES) & set(self.signatures)
-        refuse(
-            (
-                not 0 < len(self.signatures) == len(known),
+        if not 0 < len(self.signatures) == len(known):
+            raise ValueError(
                 f"--export_signatures={','.join(self.signatures)}; it must be "
-                f"some of {','.join(SIGNATURES)}, each once.",
-            ),
-            (
-                self.like_original and self.signatures[:1] == ("text",),
+                f"some of {','.join(SIGNATURES)}, each once."
+            )
+        if self.like_original and self.signatures[:1] == ("text",):
+            raise ValueError(
                 "--serving_like_original: clients of the original send ids or "
-                "examples; name one of them first in --export_signatures.",
-            ),
-        )
+                "examples; name one of them first in --export_signatures."
+            )
 
 
 class ExportOptions(Settings):
@@ -312,18 +308,17 @@ class ExportOptions(Settings):
 
     def _check(self) -> None:
         places = self.export_dir or self.output_dir, self.output_dir
-        refuse(
-            (
-                len({*map(os.path.realpath, places)}) == 1,
-                "--do_export: give --export_dir, a folder of its own.",
-            ),
-            (
-                self.format == "litert"
-                and (self.serving.changed() or self.precision != "float32"),
+        if len({*map(os.path.realpath, places)}) == 1:
+            raise ValueError(
+                "--do_export: give --export_dir, a folder of its own."
+            )
+        if self.format == "litert" and (
+            self.serving.changed() or self.precision != "float32"
+        ):
+            raise ValueError(
                 "--export_format=litert has files for ids alone, in float32 "
                 "and 8 bits; leave out --export_signatures (bert.load "
                 "tokenizes texts), --export_precision and "
-                "--serving_like_original.",
-            ),
-        )
+                "--serving_like_original."
+            )
         files.check_writable(self.export_dir, "export_dir")

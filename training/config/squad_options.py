@@ -1,12 +1,8 @@
 """Options of run_squad.py."""
 
-from data.settings import group, optional, refuse, setting, switch
+from data.settings import group, optional, setting, switch
+from data.squad import window_options
 from data.squad.articles import SquadData
-from data.squad.window_options import (
-    AnswerOptions,
-    WindowOptions,
-    check_null_threshold,
-)
 from modeling.choices import WORD_HEADS
 from training.config.distill_options import DistillOptions
 from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
@@ -49,9 +45,9 @@ class SquadOptions(TaskRunOptions):
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)
     # `finetuning` has its max_seq_length.
-    windows: WindowOptions
+    windows: window_options.WindowOptions
     # A threshold of None is the one saved in output_dir, or 0.
-    answers: AnswerOptions
+    answers: window_options.AnswerOptions
 
     def _check(self) -> None:
         # The checks and words of the original's validate_flags_or_throw.
@@ -60,28 +56,24 @@ class SquadOptions(TaskRunOptions):
             ("do_predict", self.do_predict, "predict_file"),
             ("eval_every_steps", self.watches, "predict_file"),
         )
-        refuse(
-            (
-                not (self.do_train or self.do_predict or self.do_export),
-                "At least one of `do_train` or `do_predict` must be True.",
-            ),
-            *(
-                (
-                    is_asked and not (self.tfds or getattr(self, name)),
-                    f"If `{why}` is True, then `{name}` must be specified.",
+        if not (self.do_train or self.do_predict or self.do_export):
+            raise ValueError(
+                "At least one of `do_train` or `do_predict` must be True."
+            )
+        for why, is_asked, name in needed:
+            if is_asked and not (self.tfds or getattr(self, name)):
+                raise ValueError(
+                    f"If `{why}` is True, then `{name}` must be specified."
                 )
-                for why, is_asked, name in needed
-            ),
-            (
-                self.tfds and (self.train_file or self.predict_file),
+        if self.tfds and (self.train_file or self.predict_file):
+            raise ValueError(
                 "--tfds replaces --train_file and --predict_file; give only "
-                "--tfds.",
-            ),
-        )
+                "--tfds."
+            )
         super()._check()
         # The model's run may say it, see `found_files.fill`.
         is_known = self.given is None or "version_2_with_negative" in self.given
-        check_null_threshold(
+        window_options.check_null_threshold(
             self.find_null_threshold,
             self.answers.null_score_diff_threshold,
             needs={

@@ -1,6 +1,6 @@
 """Options of run_sentence_vectors.py."""
 
-from data.settings import Settings, group, optional, refuse, setting, switch
+from data.settings import Settings, group, optional, setting, switch
 from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
 from training.config import shared_help
@@ -57,29 +57,26 @@ class SentenceOptions(TaskRunOptions):
         numbers = {"teacher": (1,), "negatives": (2, 3)}.get(loss, (2,))
         tuned = self.finetuning
         is_ordered = tuned.group_by_length or tuned.shuffle_window
-        refuse(
-            (
-                self.do_train and count not in numbers,
+        if self.do_train and count not in numbers:
+            raise ValueError(
                 f"--text_columns has {count} columns, but --loss={loss} needs "
-                f"{' or '.join(map(str, numbers))}.",
-            ),
-            (
-                self.do_train
-                and bool(texts.teacher_vectors) != (loss == "teacher"),
-                "--teacher_vectors and --loss=teacher need each other.",
-            ),
-            (
-                texts.drop_missing and loss == "teacher",
+                f"{' or '.join(map(str, numbers))}."
+            )
+        if self.do_train and bool(texts.teacher_vectors) != (loss == "teacher"):
+            raise ValueError(
+                "--teacher_vectors and --loss=teacher need each other."
+            )
+        if texts.drop_missing and loss == "teacher":
+            raise ValueError(
                 "--drop_missing would leave out texts, but --teacher_vectors "
-                "has a row for each; remove both.",
-            ),
-            (
-                loss == "negatives" and is_ordered,
+                "has a row for each; remove both."
+            )
+        if loss == "negatives" and is_ordered:
+            raise ValueError(
                 "--group_by_length and --shuffle_window: --loss=negatives "
                 "orders all examples, so that no batch has a text twice; leave "
-                "them out.",
-            ),
-        )
+                "them out."
+            )
 
     @property
     def train_columns(self) -> tuple[str, ...]:
@@ -155,35 +152,32 @@ class EncodingOptions(Settings):
     def _check(self) -> None:
         path, columns = self.output_file or "", self.text_columns
         kinds = (".jsonl",) if self.do_search else (".npy", ".jsonl")
-        refuse(
-            (
-                self.do_encode and self.do_search,
+        if self.do_encode and self.do_search:
+            raise ValueError(
                 "--do_encode writes an index and --do_search reads one; give "
-                "one of them for each command.",
-            ),
-            (
-                not self.output_dir and not self.init_checkpoint,
+                "one of them for each command."
+            )
+        if not self.output_dir and not self.init_checkpoint:
+            raise ValueError(
                 "Give the model: --init_checkpoint=FOLDER, or --output_dir of "
-                "the run that trained it.",
-            ),
-            (
-                self.do_encode and not (self.input_file and self.output_file),
-                "--do_encode needs --input_file and --output_file.",
-            ),
-            (
-                self.do_search and not self.index_file,
-                "--do_search needs --index_file, a file of --do_encode.",
-            ),
-            (
-                path and not path.endswith(kinds),
-                f"--output_file={path}; it must end in {' or '.join(kinds)}.",
-            ),
-            (
-                len(columns) > 1,
-                f"--text_columns={','.join(columns)}: give one column of "
-                "texts.",
-            ),
-        )
+                "the run that trained it."
+            )
+        if self.do_encode and not (self.input_file and self.output_file):
+            raise ValueError(
+                "--do_encode needs --input_file and --output_file."
+            )
+        if self.do_search and not self.index_file:
+            raise ValueError(
+                "--do_search needs --index_file, a file of --do_encode."
+            )
+        if path and not path.endswith(kinds):
+            raise ValueError(
+                f"--output_file={path}; it must end in {' or '.join(kinds)}."
+            )
+        if len(columns) > 1:
+            raise ValueError(
+                f"--text_columns={','.join(columns)}: give one column of texts."
+            )
 
     @property
     def column(self) -> str:

@@ -24,15 +24,9 @@ _DEVICES, _WINDOWS = "dev/nvidia[0-9]*", "dev/dxg"
 _WINDOWS_DRIVER = "usr/lib/wsl/lib/libcuda.so.1"
 # What TensorFlow 2.21 needs of the driver and of CUDA 12 before it uses a GPU.
 _LIBRARIES = (
-    *(
-        "libcuda.so.1",
-        "libcudart.so.12",
-        "libcublas.so.12",
-        "libcublasLt.so.12",
-    ),
-    *("libcufft.so.11", "libcusolver.so.11", "libcusparse.so.12"),
-    "libcudnn.so.9",
-)
+    "libcuda.so.1 libcudart.so.12 libcublas.so.12 libcublasLt.so.12 "
+    "libcufft.so.11 libcusolver.so.11 libcusparse.so.12 libcudnn.so.9"
+).split()
 _NONE = ("", "-1", "NoDevFiles", "none")  # values of CUDA_VISIBLE_DEVICES
 _FIRST_TF32 = (8, 0)  # Ampere
 _FATAL = re.compile(r"F\d{4} ")  # in TensorFlow's log
@@ -51,12 +45,10 @@ class Gpu(NamedTuple):
 
 def seen() -> tuple[Gpu, ...]:
     """Returns the GPUs that TensorFlow uses."""
+    devices = tf.config.get_visible_devices("GPU")
     return tuple(
         Gpu(x.get("device_name", "GPU"), x.get("compute_capability"))
-        for x in map(
-            tf.config.experimental.get_device_details,
-            tf.config.get_visible_devices("GPU"),
-        )
+        for x in map(tf.config.experimental.get_device_details, devices)
     )
 
 

@@ -82,10 +82,8 @@ def of_gpus(capabilities: Sequence[tuple[int, int] | None]) -> Bfloat16:
     if None in capabilities:
         return Bfloat16(None, "the GPU's compute capability is not known")
     major, minor = least = min(capabilities)
-    return Bfloat16(
-        least >= _FIRST_CAPABILITY,
-        f"a GPU of compute capability {major}.{minor}",
-    )
+    found = f"a GPU of compute capability {major}.{minor}"
+    return Bfloat16(least >= _FIRST_CAPABILITY, found)
 
 
 def choose(precision: str, bfloat16: Bfloat16) -> str:

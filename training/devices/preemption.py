@@ -60,8 +60,7 @@ def requested() -> bool:
 
 def check() -> None:
     """Raises `Preempted` if SIGTERM was received and is not deferred."""
-    handler = _handler()
-    if handler and handler.is_requested and not handler.is_deferred:
+    if requested() and not _handler().is_deferred:
         raise Preempted
 
 

@@ -82,9 +82,8 @@ def _joined_workers(
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
                 name = f"worker-{cluster.index}"
-                output_dir = held.enter_context(
-                    workers.private_copy(output_dir, name)
-                )
+                copy = workers.private_copy(output_dir, name)
+                output_dir = held.enter_context(copy)
             # All copies are made before the chief writes anything.
             strategy.check_together(devices, "the beginning")
             yield Session(output_dir, is_chief)

@@ -18,6 +18,7 @@ from absl import logging
 
 from data.records.shard import Shard
 from modeling.kernels import Form, has_gpu
+from modeling.kernels.recomputation import divided
 from training.config.run_options import DeviceOptions, dtype_policy
 from training.devices import gpus, kinds, precision, workers
 from training.devices.workers import Waits
@@ -203,7 +204,7 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
         return batches
 
     def cut(x):
-        parts = tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
+        parts = divided(x, count)
         # Keep static shapes, which a TPU needs.
         rows = x.shape[0] and x.shape[0] // count
         return tf.ensure_shape(parts, [count, rows, *x.shape[1:]])

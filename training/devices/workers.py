@@ -83,13 +83,11 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
             f"TF_CONFIG names a job {min(others)!r}; expected only chief and "
             f"worker, as in {_EXAMPLE}."
         )
-    for _, _, address in members:
+    names = tuple(f"{job} {i} ({address})" for job, i, address in members)
+    addresses = tuple(address for _, _, address in members)
+    for address in addresses:
         _host_and_port(address)
-    return Cluster(
-        tuple(f"{job} {i} ({address})" for job, i, address in members),
-        tuple(address for _, _, address in members),
-        own,
-    )
+    return Cluster(names, addresses, own)
 
 
 def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:
@@ -142,11 +140,8 @@ def meet(cluster: Cluster) -> None:
             with contextlib.suppress(BlockingIOError):
                 while True:
                     server.accept()[0].close()
-            missing = {
-                name: address
-                for name, address in missing.items()
-                if not _answers(address, seconds=1.0)
-            }
+            known = missing.items()
+            missing = {name: at for name, at in known if not _answers(at, 1.0)}
             if not missing:
                 return
             if time.monotonic() - last_message >= _MESSAGE_SECONDS:
@@ -238,19 +233,22 @@ def _watch(
     cluster: Cluster, waits: Waits, minutes: float, stopped: threading.Event
 ) -> None:
     """Checks the other workers every few seconds until `stopped`."""
-    silent_since: dict[str, float] = {}
+    since: dict[str, float] = {}  # name of a silent worker -> seconds
     while not stopped.wait(_LOOK_SECONDS):
         waited, what = waits.current()
         if minutes and waited >= 60 * minutes:
-            return end_process(_hanging_message(cluster, waited, what))
+            return end_process(
+                f"{cluster.names[cluster.index]} has waited {waited / 60:.1f} "
+                f"minutes for the other workers, at {what}. One of them hangs, "
+                "or works alone for longer than --worker_timeout_minutes: the "
+                "one whose log does not end with this message. End it, then "
+                "start all workers again with the same commands; the run "
+                "resumes from its last checkpoint."
+            )
         now = time.monotonic()
         silent = unreachable(cluster)
-        silent_since = {n: silent_since.get(n, now) for n in silent}
-        gone = [
-            name
-            for name, since in silent_since.items()
-            if now - since >= _SILENCE_SECONDS
-        ]
+        since = {name: since.get(name, now) for name in silent}
+        gone = [n for n in silent if now - since[n] >= _SILENCE_SECONDS]
         if gone and not stopped.is_set():
             return end_process(lost_message(gone))
 
@@ -261,17 +259,6 @@ def lost_message(names: list[str]) -> str:
         f"lost {', '.join(names) or 'another worker'}: it ended, or the "
         "network failed. Look at its log, then start all workers again with "
         "the same commands; the run resumes from its last checkpoint."
-    )
-
-
-def _hanging_message(cluster: Cluster, seconds: float, what: str) -> str:
-    """Returns the message about a wait that was too long."""
-    return (
-        f"{cluster.names[cluster.index]} has waited {seconds / 60:.1f} minutes "
-        f"for the other workers, at {what}. One of them hangs, or works alone "
-        "for longer than --worker_timeout_minutes: the one whose log does not "
-        "end with this message. End it, then start all workers again with the "
-        "same commands; the run resumes from its last checkpoint."
     )
 
 

@@ -22,12 +22,7 @@ class MetricLog:
 
     def __init__(self, options: TrainOptions):
         self._options = options
-        self._reset()
-
-    def _reset(self):
-        self._sums = 0.0
-        self._steps = 0
-        self._seconds = 0.0
+        self._sums = self._steps = self._seconds = 0
 
     def add(
         self,
@@ -57,7 +52,7 @@ class MetricLog:
         if is_last or step % self._options.log_steps == 0:
             for name, value in (values | {"global_step/sec": rate}).items():
                 tf.summary.scalar(name, value, step=step)
-            self._reset()
+            self._sums = self._steps = self._seconds = 0
         return ", ".join(figures)
 
     def tell(

@@ -8,43 +8,29 @@ from training.loop import optimizers
 
 
 @optimizers.accepts_rows
-def lamb_update(
-    param: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-    grad: tf.Tensor,
-    *,
-    rate: tf.Tensor,
-    weight_decay: float,
-    step: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def lamb_update(param, m, v, grad, *, rate, weight_decay, step):
     """One LAMB step: Adam with bias correction, times the trust ratio.
 
     The ratio is |param| / |direction| of the whole variable, or 1 if either is
     0. Variables without weight decay (biases, layer norm) have ratio 1, as in
     the authors' code; the paper does not mention them.
 
-    Returns the new param, m and v (running means of gradients and of squared
-    gradients). They have the shape of the clipped gradient, float32; `step` is
-    the number of this update, an integer scalar counted from 1.
+    Arguments and results are those of `optimizers.adam_update`; `step` is the
+    number of this update, an integer scalar counted from 1.
 
     Source: You et al., "Large Batch Optimization for Deep Learning: Training
       BERT in 76 minutes", arXiv:1904.00962, algorithm 2.
     """
     m = optimizers.BETA_1 * m + (1.0 - optimizers.BETA_1) * grad
     v = optimizers.BETA_2 * v + (1.0 - optimizers.BETA_2) * tf.square(grad)
-    direction = (m / _one_minus_power(optimizers.BETA_1, step)) / (
-        tf.sqrt(v / _one_minus_power(optimizers.BETA_2, step))
-        + optimizers.EPSILON
-    )
+    mean = m / _one_minus_power(optimizers.BETA_1, step)
+    square = v / _one_minus_power(optimizers.BETA_2, step)
+    direction = mean / (tf.sqrt(square) + optimizers.EPSILON)
     if weight_decay:
         direction += weight_decay * param
         length, moved = tf.norm(param), tf.norm(direction)
-        rate *= tf.where(
-            (length > 0.0) & (moved > 0.0),
-            tf.math.divide_no_nan(length, moved),
-            1.0,
-        )
+        ratio = tf.math.divide_no_nan(length, moved)
+        rate *= tf.where((length > 0.0) & (moved > 0.0), ratio, 1.0)
     return param - rate * direction, m, v
 
 

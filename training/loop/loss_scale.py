@@ -26,12 +26,9 @@ class LossScale:
 
     def __init__(self):
         # Every replica computes the same values.
+        one_of_them = tf.VariableAggregation.ONLY_FIRST_REPLICA
         self.value, self._good_steps = (
-            tf.Variable(
-                start,
-                trainable=False,
-                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            )
+            tf.Variable(start, trainable=False, aggregation=one_of_them)
             for start in (START, 0.0)
         )
         self.saved = {

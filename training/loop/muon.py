@@ -16,21 +16,11 @@ ITERATIONS = (
 )
 
 
-def muon_update(
-    param: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-    grad: tf.Tensor,
-    *,
-    rate: tf.Tensor,
-    weight_decay: float,
-    step: tf.Tensor | None = None,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def muon_update(param, m, v, grad, *, rate, weight_decay, step=None):
     """One Muon step of a matrix, with Nesterov's momentum.
 
-    Returns the new param, the running mean `m` of gradients, and `v`, which
-    does not change. They have the shape of the clipped gradient, float32;
-    `weight_decay` 0 = not decayed; the rule does not depend on `step`.
+    Arguments and results are those of `optimizers.adam_update`; `v` does not
+    change.
 
     Source: Jordan et al., 2024, https://kellerjordan.github.io/posts/muon, with
       the size and the weight decay of Liu et al., arXiv:2502.16982.

@@ -163,12 +163,8 @@ class AdamWeightDecay:
         norm = self._norm(gradients, squares or {})
         if self._one_device:
             variables, m, v = map(_local, (self._variables, self._m, self._v))
-            gradients = [
-                _add_rows(*row, norm)
-                if isinstance(row[-1], tf.IndexedSlices)
-                else row[-1]
-                for row in zip(m, v, gradients, strict=True)
-            ]
+            rows = zip(m, v, gradients, strict=True)
+            gradients = [_add_rows(*row, norm) for row in rows]
             self._compiled(variables, m, v, gradients, norm, rate, step)
             return norm
         # Differs from the original: it clips each replica's gradient before
@@ -234,8 +230,10 @@ def _add_rows(m, v, slices, norm):
     """Adds the clipped gradient of some rows to Adam's means.
 
     Returns 0, the remaining gradient for all rows, whose means still must
-    decay.
+    decay; a dense gradient remains as it is.
     """
+    if not isinstance(slices, tf.IndexedSlices):
+        return slices
     rows, places = tf.unique(slices.indices)
     summed = tf.math.unsorted_segment_sum(slices.values, places, tf.size(rows))
     (clipped,) = _clip([summed], norm)

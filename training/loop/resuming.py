@@ -50,9 +50,8 @@ def _resumed(
     _warn_of_changes(step, record, options, start)
     logging.info("Resuming %s at step %d.", options.output_dir, step)
     seen = step * options.train_batch_size
-    made_from, settings = (
-        record.get(n) or {} for n in ("made_from", "settings")
-    )
+    made_from = record.get("made_from", {})
+    settings = record.get("settings", {})
     # It began with its own weights, whatever a later command names.
     origins = ("init_checkpoint", "continue_from") if settings else ()
     now = {n: x for n, x in start.settings.items() if n not in origins}
@@ -80,7 +79,7 @@ def _warn_of_changes(
         ("arithmetic", "another rounding"),
     ):
         now, before = getattr(start, what), record.get(what)
-        # Earlier versions did not write all of them.
+        # The original does not write them.
         if before not in (None, "", now):
             logging.warning(
                 "%s is %s now, but was %s before: the run resumes, with %s.",
@@ -90,7 +89,7 @@ def _warn_of_changes(
         ("made_from", "another input"),
         ("settings", "other settings"),
     ):
-        before, now = record.get(name) or {}, getattr(start, name)
+        before, now = record.get(name, {}), getattr(start, name)
         # What one of both does not say is not compared.
         now = {fact: now.get(fact, value) for fact, value in before.items()}
         if changed := manifests.changes(before, now):

@@ -18,6 +18,10 @@ class Schedule:
     methods at the same points; the slowest worker's clock counts. `seconds` is
     the time trained before a resume; `clock` returns seconds; `share` ends the
     training earlier, after a part of its steps or minutes.
+
+    Attributes:
+      seconds_per_step: duration of an update on the slowest worker, which the
+        caller measures; 0 = unknown, before the first call.
     """
 
     def __init__(
@@ -37,7 +41,7 @@ class Schedule:
         self._clock = clock
         self._began = clock() - seconds
         self._looked = seconds
-        self._seconds_per_step = 0.0  # unknown before the first call
+        self.seconds_per_step = 0.0
 
     @property
     def seconds(self) -> float:
@@ -56,9 +60,9 @@ class Schedule:
         if not self._budget:
             return max(1, self._last_step - step)
         left = self._last_second - self._look()
-        if not self._seconds_per_step:
+        if not self.seconds_per_step:
             return 1
-        return max(1, int(left / self._seconds_per_step))
+        return max(1, int(left / self.seconds_per_step))
 
     def positions(self, step: int) -> np.ndarray:
         """Returns the next update's position and the increment per update.
@@ -69,13 +73,9 @@ class Schedule:
         if not self._budget:
             return np.array([step + 1, 1], np.float32)
         steps_per_second = self._options.num_train_steps / self._budget
-        pace = steps_per_second * self._seconds_per_step
+        pace = steps_per_second * self.seconds_per_step
         first = steps_per_second * self._looked + pace
         return np.array([first, pace], np.float32)
-
-    def measured(self, seconds_per_step: float) -> None:
-        """Sets the duration of an update, measured on the slowest worker."""
-        self._seconds_per_step = seconds_per_step
 
     def _look(self) -> float:
         seconds = all_workers(self._strategy, [self._own_seconds()])

@@ -14,6 +14,7 @@ from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
+from modeling.kernels.recomputation import divided, one_by_one
 from modeling.objectives.base import Objective
 from training.config.run_options import TrainOptions
 from training.devices import gpus, kinds
@@ -71,11 +72,9 @@ def trimming(options: TrainOptions) -> dict[str, Any]:
     strategy = tf.distribute.get_strategy()
     kind = kind_of(strategy)
     # A GPU is faster with even lengths, a compiler with few lengths.
-    is_compiled = options.fuse or options.xla
-    return {
-        "exact": not is_compiled and has_onednn(strategy),
-        "multiple": kind.compiled_multiple if options.xla else kind.multiple,
-    }
+    exact = not (options.fuse or options.xla) and has_onednn(strategy)
+    multiple = kind.compiled_multiple if options.xla else kind.multiple
+    return {"exact": exact, "multiple": multiple}
 
 
 def _compiles_update(options, strategy):
@@ -180,17 +179,11 @@ class TrainSteps:
             for i in tf.range(num_steps):
                 with seeds.outside_xla(not self._on_tpu), seeds.placed():
                     step = first_step + tf.cast(i, tf.int64)
-                metrics = self._strategy.run(
-                    self._replica_step,
-                    args=(
-                        next(iterator),
-                        step,
-                        schedule[0] + schedule[1] * tf.cast(i, tf.float32),
-                    ),
-                )
-                rows = rows.write(
-                    i, self._strategy.reduce(_SUM, metrics, axis=None)
-                )
+                position = schedule[0] + schedule[1] * tf.cast(i, tf.float32)
+                arguments = next(iterator), step, position
+                metrics = self._strategy.run(self._replica_step, arguments)
+                metrics = self._strategy.reduce(_SUM, metrics, axis=None)
+                rows = rows.write(i, metrics)
         return rows.stack()
 
     # There is no Python control flow over tensors below. Autograph would take a
@@ -202,10 +195,8 @@ class TrainSteps:
         replica = tf.distribute.get_replica_context()
         loss_weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
         with seeds.outside_xla(not self._on_tpu):
-            seed = seeds.fold_in(
-                seeds.fold_in([options.seed, 0], step),
-                replica.replica_id_in_sync_group,
-            )
+            seed = seeds.fold_in([options.seed, 0], step)
+            seed = seeds.fold_in(seed, replica.replica_id_in_sync_group)
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
         with seeds.outside_xla(not (self._on_tpu or options.xla)):
             gradients, squares, metrics = self._compute(
@@ -222,10 +213,8 @@ class TrainSteps:
             num_train_steps=options.num_train_steps,
             num_warmup_steps=options.num_warmup_steps,
         )
-        norm = self.optimizer.apply(
-            [gradients.get(i) for i in range(len(self._learning))],
-            *(rate, step, squares),
-        )
+        in_order = [gradients.get(i) for i in range(len(self._learning))]
+        norm = self.optimizer.apply(in_order, rate, step, squares)
         figures = [[norm, 1.0], [rate, 1.0]]
         if self.loss_scale:
             finite = tf.math.is_finite(norm)
@@ -233,10 +222,9 @@ class TrainSteps:
             # A skipped update has no norm. At the lowest scale it is shown, and
             # stops the run.
             shown = finite | (scale <= LEAST)
-            figures[:1] = [
-                [tf.where(shown, norm, 0.0), tf.cast(shown, tf.float32)],
-                [scale, 1.0],
-            ]
+            norm = tf.where(shown, norm, 0.0)
+            figures[0] = [norm, tf.cast(shown, tf.float32)]
+            figures.insert(1, [scale, 1.0])
         share = 1.0 / self._strategy.num_replicas_in_sync
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
 
@@ -245,13 +233,10 @@ class TrainSteps:
             return replica.all_reduce(_SUM, (gradients, squares))
         # TensorFlow sends the last values first, in the order in which the
         # backward pass computes gradients. The squares need its end.
-        squares, gradients = replica.all_reduce(
-            _SUM,
-            (squares, gradients),
-            tf.distribute.experimental.CommunicationOptions(
-                bytes_per_pack=self._bytes_per_pack
-            ),
+        how = tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=self._bytes_per_pack
         )
+        squares, gradients = replica.all_reduce(_SUM, (squares, gradients), how)
         return gradients, squares
 
     def _gradients(self, batch, loss_weights, seed, scale):
@@ -259,28 +244,17 @@ class TrainSteps:
         count = self._options.gradient_accumulation_steps
         if count == 1:
             return self._micro_gradients(batch, loss_weights, seed, scale)
-        # The shape is a tensor, because the length of trimmed batches varies.
-        parts = {
-            name: tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
-            for name, x in batch.items()
-        }
+        parts = {name: divided(x, count) for name, x in batch.items()}
 
         def micro(i):
             part = {name: x[i] for name, x in parts.items()}
-            return self._micro_gradients(
-                part, loss_weights, seeds.fold_in(seed, i), scale
-            )
+            own = seeds.fold_in(seed, i)
+            return self._micro_gradients(part, loss_weights, own, scale)
 
-        _, total = tf.while_loop(
-            lambda i, _: i < count,
-            lambda i, sums: (
-                i + 1,
-                tf.nest.map_structure(tf.add, sums, micro(i)),
-            ),
-            (tf.constant(1), micro(0)),
-            parallel_iterations=1,  # one micro-batch in memory at a time
-        )
-        return total
+        def add(i, sums):
+            return tf.nest.map_structure(tf.add, sums, micro(i))
+
+        return one_by_one(add, count, micro(0), first=1)
 
     def _micro_gradients(self, batch, loss_weights, seed, scale):
         """The gradients of one micro-batch.
@@ -307,10 +281,8 @@ class TrainSteps:
             found = gradients.items()
             gradients = {i: tf.convert_to_tensor(x) for i, x in found}
         # The shares of all devices and micro-batches add up to the loss.
-        count = (
-            self._options.gradient_accumulation_steps
-            * self._strategy.num_replicas_in_sync
-        )
+        count = self._options.gradient_accumulation_steps
+        count *= self._strategy.num_replicas_in_sync
         names = sorted(metrics)
         scales = ["loss_scale"] if self.loss_scale else []
         others = ["loss", "gradient_norm", *scales, "learning_rate"]

@@ -202,13 +202,10 @@ class Trainer:
         )
 
     def _progress(self, step: int) -> Progress:
-        by_clock = self._options.num_train_minutes
+        options = self._options
+        total = None if options.num_train_minutes else options.last_step
         return Progress(
-            "training",
-            total=None if by_clock else self._options.last_step,
-            initial=step,
-            unit="steps",
-            seconds=20,
+            "training", total=total, initial=step, unit="steps", seconds=20
         )
 
     def _call(
@@ -232,7 +229,7 @@ class Trainer:
         ).max(axis=0)
         most = int(num_steps * self._call_seconds / seconds)
         self._steps_per_call = max(1, most)
-        schedule.measured(seconds / num_steps)
+        schedule.seconds_per_step = seconds / num_steps
         return metrics, seconds, bool(preempted)
 
     def _is_save_due(self, step: int) -> bool:
@@ -277,17 +274,13 @@ class Trainer:
         returns, None = the updates' numbers. Returns float32 [num_steps,
         metrics, 2], each a sum and a weight.
         """
-        if positions is None:
-            positions = np.array([first_step, 1], np.float32)
         last = first_step + num_steps - 1
         try:
             with waits(self._strategy).on(f"steps {first_step} to {last}"):
-                return self._steps.run(
-                    iterator,
-                    tf.constant(first_step, tf.int64),
-                    tf.constant(num_steps, tf.int32),
-                    tf.constant(positions),
-                ).numpy()
+                step = tf.constant(first_step, tf.int64)
+                count = tf.constant(num_steps, tf.int32)
+                found = self._steps.run(iterator, step, count, positions)
+                return found.numpy()
         except tf.errors.ResourceExhaustedError as error:
             lines = error.message.splitlines()
             cause = next((line for line in lines if "OOM" in line), lines[0])

@@ -136,7 +136,5 @@ class Answers(Inference):
         masked_lm, pair = self._model.logits(batch)
         size = self._model.config.vocab_size
         shape = [-1, batch["masked_lm_positions"].shape[1], size]
-        return {
-            "words": tf.reshape(tf.nn.softmax(masked_lm), shape),
-            "pair": tf.nn.softmax(pair),
-        }
+        words = tf.reshape(tf.nn.softmax(masked_lm), shape)
+        return {"words": words, "pair": tf.nn.softmax(pair)}

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -18,46 +18,36 @@ from training.config.pretraining_options import PretrainingOptions
 from training.config.run_options import TrainOptions
 
 
-class Records(NamedTuple):
-    """The records of a run; None where they are not needed.
+class Records:
+    """The records of a run, as batches.
+
+    See `documents.check` for errors.
 
     Attributes:
-      options: the run's options.
-      train: records to train on.
-      dev: records to evaluate on.
-      masker: masks the records while they are read.
-      short_masker: the same for short rows, see `--short_rows_share`.
-      sep_id: id of [SEP], which ends a document, to tell documents apart.
+      train: records to train on; None = they are not needed.
+      dev: records to evaluate on; None = they are not needed.
     """
 
-    options: PretrainingOptions
-    train: RecordFiles | None
-    dev: RecordFiles | None
-    masker: Masker | None
-    short_masker: Masker | None
-    sep_id: int | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         options: PretrainingOptions,
         vocab: Mapping[str, int],
         train: RecordFiles | None,
         dev: RecordFiles | None,
-    ) -> Self:
-        """Adds what the options ask for; see `documents.check` for errors."""
-        masker = short_masker = sep_id = None
+    ):
+        self._options = options
+        self.train, self.dev = train, dev
+        self._masker = self._short_masker = self._sep_id = None
         if options.masking:
             wordpieces = Wordpieces.from_vocab(vocab)
-            masker = Masker(wordpieces, options.masking)
+            self._masker = Masker(wordpieces, options.masking)
             share = min(1.0, 2 * options.masking.masked_lm_prob)
             short = dataclasses.replace(options.masking, masked_lm_prob=share)
-            short_masker = Masker(wordpieces, short)
+            self._short_masker = Masker(wordpieces, short)
         if options.separate_documents:
-            sep_id = vocab["[SEP]"]
+            self._sep_id = vocab["[SEP]"]
             for files in dict.fromkeys(filter(None, (train, dev))):
-                documents.check(files, sep_id, options.vocab_file)
-        return cls(options, train, dev, masker, short_masker, sep_id)
+                documents.check(files, self._sep_id, options.vocab_file)
 
     def training_batches(
         self,
@@ -71,8 +61,8 @@ class Records(NamedTuple):
         `short` ones have twice as many rows, of half the length.
         """
         place = {
-            "batch_size": self.options.train.train_batch_size * (1 + short),
-            "seed": self.options.train.seed,
+            "batch_size": self._options.train.train_batch_size * (1 + short),
+            "seed": self._options.train.seed,
             "first_example": first_example,
             "shard": shard,
         }
@@ -80,24 +70,24 @@ class Records(NamedTuple):
             self.train, arrange=arrange, **place
         )
         if not short:
-            return self._completed(batches, self.masker, **place)
+            return self._completed(batches, self._masker, **place)
         logging.info(
             "Short rows: each update reads %d rows of %d wordpieces.",
-            *(place["batch_size"], self.options.max_seq_length // 2),
+            *(place["batch_size"], self._options.max_seq_length // 2),
         )
         halved = batches.map(
             short_rows.halved, tf.data.AUTOTUNE, deterministic=True
         )
-        return self._completed(halved, self.short_masker, **place)
+        return self._completed(halved, self._short_masker, **place)
 
     def evaluation_batches(self, shard: Shard) -> tf.data.Dataset:
         """A shard's rows of the batches of an evaluation."""
-        place = {"batch_size": self.options.eval_batch_size, "shard": shard}
+        place = {"batch_size": self._options.eval_batch_size, "shard": shard}
         batches = input_pipeline.evaluation_batches(self.dev, **place)
         # All evaluations use the same masks, so that they can be compared; a
         # later command need not give the --seed of the training.
         place["seed"] = TrainOptions.seed
-        return self._completed(batches, self.masker, **place)
+        return self._completed(batches, self._masker, **place)
 
     def _completed(
         self, batches: tf.data.Dataset, masker: Masker | None, **place: Any
@@ -105,6 +95,6 @@ class Records(NamedTuple):
         """Adds to batches of records what is not in the files."""
         if masker:
             batches = mask_batches(batches, masker, **place)
-        if self.sep_id is not None:
-            batches = documents.number_documents(batches, self.sep_id)
+        if self._sep_id is not None:
+            batches = documents.number_documents(batches, self._sep_id)
         return batches

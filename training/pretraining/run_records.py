@@ -284,11 +284,10 @@ def made_from(
     of them may be larger than a disk's cache. `opened` None leaves the records
     out.
     """
+    masking = options.masking and dataclasses.asdict(options.masking)
     facts = {
         "objective": options.objective,
-        "masking": dataclasses.asdict(options.masking)
-        if options.masking
-        else "in the records",
+        "masking": masking or "in the records",
         "separate_documents": options.separate_documents,
         "short_rows_share": options.short_rows_share,
         **options.objectives.arguments(options.objective),

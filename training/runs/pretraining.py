@@ -239,7 +239,7 @@ def open_records(opened: Opened) -> Records:
         untrained = opened.start.first.untrained
         has_pairs = dev and run_records.hold_pairs(dev)
         answers.require_heads(options, untrained, has_pairs, opened.queries)
-    return Records.of(options, vocab, train, dev)
+    return Records(options, vocab, train, dev)
 
 
 def make_model(opened: Opened, records: Records) -> PretrainingObjective:

@@ -60,7 +60,7 @@ def test_by_the_clock_the_position_is_the_share_of_the_time():
     assert schedule.steps_left(0) == 1  # nothing measured yet
     assert schedule.positions(0).tolist() == [0, 0]
     clock.now += 60
-    schedule.measured(5.0)
+    schedule.seconds_per_step = 5.0
     assert not schedule.is_over(1)
     assert schedule.steps_left(1) == (300 - 60) / 5
     # 60 s are position 120; an update of 5 s is 10 further, at its end.
@@ -76,7 +76,7 @@ def test_by_the_clock_the_position_is_the_share_of_the_time():
 def test_the_time_before_a_resume_counts():
     clock = Clock()
     schedule = make_schedule(clock, seconds=240.0, num_train_minutes=5.0)
-    schedule.measured(1.0)
+    schedule.seconds_per_step = 1.0
     assert schedule.steps_left(9) == 60
     assert schedule.positions(9).tolist() == [482, 2]
     clock.now += 60
