@@ -70,11 +70,8 @@ def _is_text(value: Any, shape: Sequence[int]) -> bool:
     """Returns whether a value is a string, or a list of shape[0] strings."""
     if not shape:
         return isinstance(value, str)
-    return (
-        isinstance(value, tuple | list)
-        and len(value) == shape[0]
-        and all(isinstance(x, str) for x in value)
-    )
+    is_list = isinstance(value, tuple | list) and len(value) == shape[0]
+    return is_list and all(isinstance(x, str) for x in value)
 
 
 def _whole(value: Any) -> Any:
@@ -126,13 +123,9 @@ def fillings(
             f"{found} of them are within the greatest length of a text; "
             "shorten it."
         )
-    columns = answer["tokens"], answer["probabilities"]
     return [
-        [
-            {"token": token, "score": score}
-            for token, score in zip(*mask, strict=True)
-        ]
-        for mask in zip(*columns, strict=True)
+        [{"token": t, "score": p} for t, p in zip(*mask, strict=True)]
+        for mask in zip(answer["tokens"], answer["probabilities"], strict=True)
     ]
 
 
@@ -163,11 +156,8 @@ def asked_by(
     if problem:
         raise ValueError(f"{where} {problem}: {line!r:.60}.")
     if kind == "span":
-        return (
-            (line, context)
-            if context is not None
-            else tuple(line.split("\t", 1))
-        )
+        pair = line, context
+        return tuple(line.split("\t", 1)) if context is None else pair
     if kind == "choice":
         return texts[0], texts[1:]
     return tuple(texts) if kind in _WITH_PAIRS and len(texts) == 2 else line

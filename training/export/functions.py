@@ -95,14 +95,12 @@ def in_parts(
         some = {name: x[start : start + at_once] for name, x in rows.items()}
         return start + at_once, tf.concat([values, function(some)], axis=0)
 
+    shapes = tf.TensorShape([]), tf.TensorShape([None] * of_none.shape.rank)
     _, values = tf.while_loop(
         lambda start, _: start < count,
         compute,
         (0, of_none),
-        shape_invariants=(
-            tf.TensorShape([]),
-            tf.TensorShape([None] * of_none.shape.rank),
-        ),
+        shape_invariants=shapes,
         parallel_iterations=1,
     )
     return tf.ensure_shape(values, [None, *of_none.shape[1:]])

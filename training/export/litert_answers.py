@@ -151,10 +151,7 @@ class _Reader(LiteAnswers):
             segments = np.arange(len(tokens)) >= window.doc_offset
             scores[: len(tokens)] = self._model.scores(tokens, segments)
         (found,) = answers.predict(
-            asked,
-            logits[:, :, 0],
-            logits[:, :, 1],
-            options,
+            asked, logits[:, :, 0], logits[:, :, 1], options
         )
         best, null = found.answer, {}
         if options.version_2_with_negative:
@@ -220,9 +217,8 @@ class _Encoder(LiteAnswers):
 
 def predictions(kind: str, logits: np.ndarray) -> np.ndarray:
     """Turns logits [..., L] into what a `TaskModel` of the kind predicts."""
+    from scipy.special import expit, softmax
+
     if kind == "regression":
         return logits
-    if kind == "multilabel":
-        return 1 / (1 + np.exp(-logits))
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    return expit(logits) if kind == "multilabel" else softmax(logits, axis=-1)

@@ -12,12 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.calibration import Calibration
-from data.records import reading
-from data.records.feature_spec import (
-    FeatureSpec,
-    encode_examples,
-    input_features,
-)
+from data.records import feature_spec, reading
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from modeling import checkpoints
@@ -99,7 +94,7 @@ class Serving(abc.ABC):
         self._choices = [model.num_labels] if is_choice else []
         # Labels are not parsed.
         num_places = math.prod([*self._choices, description.max_seq_length])
-        self._specs = input_features(num_places)
+        self._specs = feature_spec.input_features(num_places)
         self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
@@ -161,24 +156,17 @@ class Serving(abc.ABC):
         ids[..., 0] = self._special["cls_id"]
         return ids
 
-    def _serve_rows(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> Tensors:
+    def _serve_rows(self, input_ids, input_mask, segment_ids) -> Tensors:
         """Answers rows of a client, which are checked."""
         rows = _named(input_ids, input_mask, segment_ids)
         shape = tf.shape(input_ids)
         # A shorter mask would cut the ids, and a mask of one row would be used
         # for all rows.
-        checks = (
-            (
-                tf.reduce_all(tf.shape(rows[name]) == shape),
-                *(f"{name} must have the shape of input_ids,", shape),
-            )
-            for name in INPUTS[1:]
-        )
+        checks = []
+        for name in INPUTS[1:]:
+            is_same = tf.reduce_all(tf.shape(rows[name]) == shape)
+            must = f"{name} must have the shape of input_ids,"
+            checks.append((is_same, must, shape))
         rows = checked(rows, checks)
         rows["input_mask"] *= self._is_row(input_ids)
         return self._answer(rows)
@@ -193,17 +181,16 @@ class Serving(abc.ABC):
         """Answers serialized records [B]."""
         shape = [-1, *self._choices, self.description.max_seq_length]
         rows = reading.parse_batch(self._specs, examples)
-        return self._answer(
-            {name: tf.reshape(x, shape) for name, x in rows.items()}
-        )
+        rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
+        return self._answer(rows)
 
     def _records(self, sample: Inputs) -> Inputs:
         """Makes the input of `serve_examples` from that of rows."""
         columns = {n: x.reshape(1, -1) for n, x in sample.items()}
         # An export like the original's returns it with an answer.
         columns["unique_ids"] = np.zeros([1, 1], np.int64)
-        specs = [*self._specs, FeatureSpec("unique_ids", 1)]
-        return {"examples": encode_examples(specs, columns)}
+        specs = [*self._specs, feature_spec.FeatureSpec("unique_ids", 1)]
+        return {"examples": feature_spec.encode_examples(specs, columns)}
 
     def _is_row(self, input_ids: tf.Tensor) -> tf.Tensor:
         """Returns 1 for ids of a client, and 0 for those that a server adds."""

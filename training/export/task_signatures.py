@@ -9,13 +9,8 @@ from data.calibration import LEAST, MOST, THRESHOLD, Calibration
 from data.in_graph import tagging, windows
 from data.tasks.task import KINDS
 from data.text.in_graph import packing
-from training.export.functions import (
-    Tensors,
-    as_function,
-    in_parts,
-    of_texts,
-    padded,
-)
+from training.export import functions
+from training.export.functions import Tensors, of_texts
 from training.export.serving import Serving, Signatures, trimmed
 
 # Windows computed at once, so that the memory for a book is bounded.
@@ -113,8 +108,8 @@ class TaskServing(Serving):
         )
         of_none = tf.zeros([0, self._model.num_labels])
         # The answers of windows are pooled before they are calibrated.
-        predictions = in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
-        pooled = pools[pooling](predictions, number)
+        found = functions.in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
+        pooled = pools[pooling](found, number)
         if kind == "classification" and pooling == "max":
             pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
         return self._named(pooled)
@@ -122,18 +117,16 @@ class TaskServing(Serving):
     def _serve_choices(self, context: tf.Tensor, choices: tf.Tensor) -> Tensors:
         """Answers contexts [B] and their choices [B, C]."""
         num_choices = self._model.num_labels
-        rows = self._pack(
-            tf.repeat(context, num_choices), tf.reshape(choices, [-1])
-        )
+        contexts = tf.repeat(context, num_choices)
+        rows = self._pack(contexts, tf.reshape(choices, [-1]))
         shape = [tf.shape(context)[0], num_choices, -1]
-        return self._answer(
-            {name: tf.reshape(x, shape) for name, x in rows.items()}
-        )
+        rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
+        return self._answer(rows)
 
     def _serve_text_and_words(self) -> Signatures:
         """Returns `serve_text` and `serve_words` of a tagger."""
         words = tf.RaggedTensorSpec([None] * 3, tf.int32, ragged_rank=2)
-        answer = as_function(self._answer_words, words)
+        answer = functions.as_function(self._answer_words, words)
         continuing = {i for t, i in self._vocab.items() if t.startswith("##")}
         size = max(self._vocab.values()) + 1
         continues = [i in continuing for i in range(size)]
@@ -168,7 +161,8 @@ class TaskServing(Serving):
             rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
         predictions = self._model.predict(rows)
         if self.description.kind == "tagging":
-            predictions = padded(predictions, tf.shape(input_mask)[-1])
+            size = tf.shape(input_mask)[-1]
+            predictions = functions.padded(predictions, size)
             # The mask also gives the result its static length.
             is_token = tf.cast(input_mask, tf.float32)
             predictions *= is_token[:, :, tf.newaxis]
@@ -183,9 +177,8 @@ class TaskServing(Serving):
             stride=self.description.stride,
             **self._special,
         )
-        predictions = tf.boolean_mask(
-            self._model.predict(rows.batch), rows.label_mask
-        )
+        predictions = self._model.predict(rows.batch)
+        predictions = tf.boolean_mask(predictions, rows.label_mask)
         sentences = pieces.with_values(predictions)
         return self._named(sentences.to_tensor()) | {
             "num_words": tf.cast(sentences.row_lengths(), tf.int32)
@@ -197,26 +190,22 @@ class TaskServing(Serving):
         if kind == "regression":
             return {"score": predictions[:, 0]}
         labels = tf.constant(self.description.labels)
+        count = tf.shape(predictions)[0]
         predictions = self._calibrated(predictions)
         thresholds = self.calibration.thresholds
         named = {
             "probabilities": predictions,
             # One copy for each example: a server's JSON is a list of examples.
-            "labels": tf.repeat(
-                labels[tf.newaxis], tf.shape(predictions)[0], 0
-            ),
+            "labels": tf.repeat(labels[tf.newaxis], count, 0),
         }
         if kind == "multilabel":
-            least = tf.constant(thresholds or THRESHOLD)
-            chosen = tf.ragged.boolean_mask(
-                named["labels"], predictions > least
-            )
+            least = tf.zeros_like(predictions) + (thresholds or THRESHOLD)
+            is_above = predictions > least
+            chosen = tf.ragged.boolean_mask(named["labels"], is_above)
             if thresholds:
-                shown = tf.zeros_like(predictions) + least
-                named |= {"thresholds": shown}
-            label = tf.strings.reduce_join(
-                chosen, axis=1, separator=self.description.label_separator
-            )
+                named["thresholds"] = least
+            between = self.description.label_separator
+            label = tf.strings.reduce_join(chosen, axis=1, separator=between)
             return named | {"label": label}
         best = tf.argmax(predictions, axis=-1, output_type=tf.int32)
         score = tf.reduce_max(predictions, axis=-1)

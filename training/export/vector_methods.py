@@ -68,7 +68,8 @@ class VectorMethods:
         texts = listed(texts)
         if own or (self.kind == "vectors" and pooling is None):
             vectors = self._sentence_vectors()
-            _refuse_ignored(own, pooling, layers, layer_mix)
+            given = {"pooling": pooling, "layers": tuple(layers)}
+            _refuse_ignored(own, given | {"layer_mix": layer_mix})
             return vectors.encode(texts, batch_size=batch_size, **own)
         lines = self._text_vectors().lines(
             *(texts, batch_size, layers, layer_mix), pooling=pooling or "mean"
@@ -153,19 +154,9 @@ class VectorMethods:
         return self._vectors
 
 
-def _refuse_ignored(
-    own: Iterable[str],
-    pooling: str | None,
-    layers: Sequence[int | str],
-    layer_mix: str,
-) -> None:
+def _refuse_ignored(own: Iterable[str], given: dict[str, Any]) -> None:
     """Refuses arguments that a model's own sentence vectors do not have."""
     usual = {"pooling": None, "layers": (-1,), "layer_mix": "concat"}
-    given = {
-        "pooling": pooling,
-        "layers": tuple(layers),
-        "layer_mix": layer_mix,
-    }
     if ignored := ", ".join(n for n in usual if given[n] != usual[n]):
         names = ", ".join(own)
         cause = f"with {names}" if names else "without pooling"
