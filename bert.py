@@ -76,13 +76,7 @@ class Model(VectorMethods):
         tokenizer, labels and more; None = it is an export.
     """
 
-    def __init__(
-        self,
-        folder: str,
-        max_seq_length: int | None = None,
-        use_calibration: bool = True,
-        **options: Any,
-    ):
+    def __init__(self, folder, max_seq_length, use_calibration, **options):
         folder = self.folder = os.fspath(folder)
         self.loaded: LoadedModel | None = None
         # Settings -> what computes by them. Each traces its graph once.
@@ -329,16 +323,10 @@ def finetune(
     """
     from training.many_runs import table_run
 
-    return table_run.run(
-        {"train": train, "dev": dev, "test": test},
-        os.fspath(folder),
-        os.fspath(output_dir),
-        kind=kind,
-        text=text,
-        label=label,
-        on_step=on_step,
-        **settings,
-    )
+    tables = {"train": train, "dev": dev, "test": test}
+    folders = os.fspath(folder), os.fspath(output_dir)
+    settings |= {"kind": kind, "text": text, "label": label, "on_step": on_step}
+    return table_run.run(tables, *folders, **settings)
 
 
 def train_vectors(

@@ -92,14 +92,12 @@ class TextVectors:
             check_layer("layers", layer, self.loaded.config.num_hidden_layers)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
-        if (options, batch_size) not in self._extractors:
-            self._extractors[options, batch_size] = Extractor(
-                self.loaded.encoder,
-                options,
-                max_seq_length=self.max_seq_length,
-                batch_size=batch_size,
+        key, encoder = (options, batch_size), self.loaded.encoder
+        if key not in self._extractors:
+            self._extractors[key] = Extractor(
+                encoder, options, self.max_seq_length, batch_size
             )
-        return self._extractors[options, batch_size]
+        return self._extractors[key]
 
     def _row(self, text: Any, number: int) -> TextRow:
         """Tokenizes a text; refuses what is neither a string nor a pair."""
