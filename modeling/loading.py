@@ -24,6 +24,7 @@ _OBJECTIVES = {
     VECTORS: "sentence_vectors",
 }
 KINDS = (ENCODER, *_OBJECTIVES)
+_Shapes = Mapping[str, Any]  # of variables
 # Any of these variables shows the kind of a model.
 _HEADS = {
     SPAN: ("cls/squad/output_weights",),
@@ -115,9 +116,8 @@ def load(
         model = encoder = BertModel(config, dtype=dtype, **options)
     else:
         arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
-        model = objectives.get(_OBJECTIVES[kind])(
-            config, dtype=dtype, **arguments, **options
-        )
+        make = objectives.get(_OBJECTIVES[kind])
+        model = make(config, dtype=dtype, **arguments, **options)
         encoder = model.bert
     return LoadedModel(
         kind=kind,
@@ -139,7 +139,7 @@ def max_seq_length_of(found: ModelFolder) -> int | None:
     return length or read_max_seq_length(found.path)
 
 
-def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:
+def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
     """Returns the kind that the files say, or that the variables show."""
     if found.kind:
         return found.kind
@@ -167,10 +167,7 @@ def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:
 
 
 def _arguments(
-    found: ModelFolder,
-    kind: str,
-    shapes: Mapping[str, Any],
-    num_choices: int | None,
+    found: ModelFolder, kind: str, shapes: _Shapes, num_choices: int | None
 ) -> dict[str, Any]:
     """Returns the arguments of an objective beside the encoder's."""
     if kind == VECTORS:
@@ -192,10 +189,7 @@ def _arguments(
 
 
 def _labels(
-    found: ModelFolder,
-    kind: str,
-    shapes: Mapping[str, Any],
-    num_choices: int | None,
+    found: ModelFolder, kind: str, shapes: _Shapes, num_choices: int | None
 ) -> list[str] | None:
     """Returns the names of a model's labels, if it has any."""
     if kind not in KINDS:
@@ -258,14 +252,11 @@ def tokenizer_of(
 def _assign(checkpoint: Any, kind: str, model: Any) -> LoadReport:
     """Assigns the weights; refuses a model without its head's weights."""
     layers = [model] if kind == ENCODER else model.layers
-    reads_pooler = getattr(model, "reads_pooler", False)
     variables = checkpoints.variables_by_name(layers)
     report = checkpoints.require_fit(checkpoint, variables)
-    heads = [
-        n
-        for n in report.missing
-        if reads_pooler or not checkpoints.is_of_encoder(n)
-    ]
+    heads = report.missing
+    if not getattr(model, "reads_pooler", False):
+        heads = [n for n in heads if not checkpoints.is_of_encoder(n)]
     # A model of Hugging Face may have one of both heads of pretraining.
     is_pretrained = any(name in report.loaded for name in _HEADS[PRETRAINING])
     if heads and not is_pretrained:

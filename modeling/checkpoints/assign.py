@@ -168,13 +168,12 @@ def require_fit(
     wrong = [lines[name] for name in lines if name not in heads]
     wrong += [f"{name}: missing" for name in no_encoder]
     if wrong:
-        more = f"\n  ... and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        shown = "\n  ".join(wrong[:8])
         raise ValueError(
-            f"{checkpoint.prefix} does not fit the configuration:\n  "
-            + "\n  ".join(wrong[:8])
-            + more
-            + "\nUse the bert_config.json that came with the checkpoint "
-            "(--bert_config_file), or another --init_checkpoint."
+            f"{checkpoint.prefix} does not fit the configuration:\n  {shown}\n"
+            f"{len(wrong)} variables differ. Use the bert_config.json that "
+            "came with the checkpoint (--bert_config_file), or another "
+            "--init_checkpoint."
         )
     return report
 

@@ -13,12 +13,7 @@ import tensorflow as tf
 
 from data.storage import files
 from data.storage.json_files import find_json, read_json
-from modeling.checkpoints.huggingface_names import (
-    is_transposed,
-    of_generator,
-    our_name,
-    their_name,
-)
+from modeling.checkpoints import huggingface_names
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -116,19 +111,18 @@ class HuggingFaceCheckpoint:
         names = [name for _, name in tensors]
         heads = {name.partition(".")[0] for name in names}
         scope = self._scope(heads)
-        is_generator = (  # an encoder with a masked LM
-            "generator_predictions" in heads
-            and "discriminator_predictions" not in heads
-        )
+        # An encoder with a masked LM is a generator.
+        is_generator = "generator_predictions" in heads
+        is_generator &= "discriminator_predictions" not in heads
         has_larger_head = bool(larger_head(names))
         for file, theirs in tensors:
-            ours = our_name(theirs, scope) or theirs
+            ours = huggingface_names.our_name(theirs, scope) or theirs
             # The classifier of a larger head reads other vectors.
             if has_larger_head and theirs.startswith("classifier"):
                 ours = theirs
-            self._add(
-                file, theirs, of_generator(ours) if is_generator else ours
-            )
+            if is_generator:
+                ours = huggingface_names.of_generator(ours)
+            self._add(file, theirs, ours)
         self._drop_second_tables()
 
     def read(self, name: str) -> np.ndarray:
@@ -138,7 +132,8 @@ class HuggingFaceCheckpoint:
             value = file.get_tensor(theirs).astype(np.float32)
         except safetensors.SafetensorError as error:
             raise self._damaged(self._files[file], error) from None
-        return np.ascontiguousarray(value.T) if is_transposed(name) else value
+        is_transposed = huggingface_names.is_transposed(name)
+        return np.ascontiguousarray(value.T) if is_transposed else value
 
     def _file_names(self) -> list[str]:
         """Returns the names of the files with the tensors."""
@@ -154,11 +149,10 @@ class HuggingFaceCheckpoint:
                 ".save_pretrained(NEW_DIR)."
             )
         names = read_json(index, ("weight_map",), _REMEDY)["weight_map"]
-        if not isinstance(names, dict):
-            raise self._damaged(INDEX, "weight_map is no object")
-        if not all(isinstance(name, str) for name in names.values()):
+        found = list(names.values()) if isinstance(names, dict) else [None]
+        if not all(isinstance(name, str) for name in found):
             raise self._damaged(INDEX, "weight_map has no names of files")
-        return sorted(set(names.values()))
+        return sorted(set(found))
 
     def _open(self, name: str):
         """Opens one file; tensors are read on demand."""
@@ -198,7 +192,8 @@ class HuggingFaceCheckpoint:
                 "was before it was quantized."
             )
         shape = tuple(tensor.get_shape())
-        self.shapes[ours] = shape[::-1] if is_transposed(ours) else shape
+        is_transposed = huggingface_names.is_transposed(ours)
+        self.shapes[ours] = shape[::-1] if is_transposed else shape
         self._places[ours] = file, theirs
 
     def _drop_second_tables(self) -> None:
@@ -233,7 +228,7 @@ def to_tensors(
     """
     tensors = {}
     for ours, value in variables.items():
-        theirs = their_name(ours)
+        theirs = huggingface_names.their_name(ours)
         if theirs is None:
             raise ValueError(
                 f"{ours}: Hugging Face's BERT classes have no such weights; "
@@ -246,15 +241,15 @@ def to_tensors(
         # safetensors writes the bytes in memory; a view's bytes would be the
         # untransposed matrix.
         tensors[theirs] = np.ascontiguousarray(
-            value.T if is_transposed(ours) else value, np.float32
+            value.T if huggingface_names.is_transposed(ours) else value,
+            np.float32,
         )
     return tensors
 
 
 def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes `model.safetensors` with the tensors into an existing folder."""
-    path = os.path.join(folder, WEIGHTS)
     # transformers refuses a file without this entry.
     content = safetensors.numpy.save(dict(tensors), metadata={"format": "pt"})
-    with files.open_whole(path) as file:
+    with files.open_whole(os.path.join(folder, WEIGHTS)) as file:
         file.write(content)

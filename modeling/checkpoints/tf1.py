@@ -128,9 +128,8 @@ class Checkpoint:
 
     def weights(self) -> dict[str, np.ndarray]:
         """Reads all variables but optimizer slots, step and loss scale."""
-        return {
-            name: self.read(name) for name in filter(is_weight, self.shapes)
-        }
+        names = filter(is_weight, self.shapes)
+        return {name: self.read(name) for name in names}
 
     def _damaged(self, error: Exception) -> ValueError:
         return ValueError(

@@ -20,12 +20,7 @@ from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer_files import TokenizerSettings
 from modeling import checkpoints
 from modeling.bert import BertModel
-from modeling.checkpoints import huggingface, model_folder
-from modeling.checkpoints.huggingface_names import (
-    of_encoder,
-    of_generator,
-    their_name,
-)
+from modeling.checkpoints import huggingface, huggingface_names, model_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
@@ -138,32 +133,28 @@ def _move_files(source: str, folder: str) -> None:
 
 def _write_original(folder: str, model: ChangedModel) -> None:
     """Writes bert_model.ckpt, bert_config.json, task.json and labels.txt."""
-    names = [name for name in model.values if their_name(of_encoder(name))]
+    ours = {name: huggingface_names.of_encoder(name) for name in model.values}
+    names = [n for n, x in ours.items() if huggingface_names.their_name(x)]
     left_out = sorted(model.values.keys() - {*names})
     if left_out:
         logging.warning(
             "%d tensors have no counterpart and are left out: %s",
             *(len(left_out), ", ".join(left_out)),
         )
-    files.write_text(
-        os.path.join(folder, "bert_config.json"), model.config.to_json_string()
-    )
+    config_file = os.path.join(folder, model_folder.CONFIG)
+    files.write_text(config_file, model.config.to_json_string())
     descriptions.write_task(folder, model, "bert_model.ckpt")
     labels, has_head = list(model.found.labels), "output_weights" in names
     if has_head and model.options.labels_file and model.kind != "choice":
         _labels(model)
     if has_head and labels != descriptions.numbered(len(labels)):
-        files.write_text(
-            os.path.join(folder, model_folder.LABELS),
-            "".join(f"{label}\n" for label in labels),
-        )
-    name_of = of_generator if model.is_generator else str
-    values = {name_of(name): model.read(name) for name in names}
+        path = os.path.join(folder, model_folder.LABELS)
+        files.write_text(path, "".join(f"{label}\n" for label in labels))
+    name_of = huggingface_names.of_generator if model.is_generator else str
+    values = {name_of(name): model.values[name] for name in names}
     checkpoints.write(os.path.join(folder, "bert_model.ckpt"), values)
-    logging.info(
-        "The original's programs need --do_lower_case=%s.",
-        model.texts.do_lower_case,
-    )
+    lower = model.texts.do_lower_case
+    logging.info("The original's programs need --do_lower_case=%s.", lower)
 
 
 def _write_huggingface(folder: str, model: ChangedModel) -> None:
@@ -181,8 +172,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
             "head always has gelu_exact in Hugging Face's class; such a "
             "generator stays here."
         )
-    values = to_huggingface(model.config.to_dict())
-    values |= _head(model, names)
+    values = to_huggingface(model.config.to_dict()) | _head(model, names)
     ids, special = model.ids, tokenizer_files.SPECIAL_TOKENS
     vocabulary.require_tokens(ids, [*special.values()], "vocab.txt")
     if model.texts.never_split:
@@ -192,7 +182,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     _write_json(folder, huggingface.CONFIG, values)
     # Transformers does not read it; a later conversion or command here does.
     descriptions.write_task(folder, model, ".")
-    weights = {name: model.read(name) for name in names}
+    weights = {name: model.values[name] for name in names}
     (name,) = values["architectures"]
     is_alone = name.endswith("Model")
     tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
@@ -203,11 +193,8 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
 def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     """Opens a model; adds and takes away what the options say."""
     logging.info("Converting %s.", found.weights)
-    config_file = (
-        options.bert_config_file
-        or found.config_file
-        or os.path.join(found.path, model_folder.CONFIG)
-    )
+    config_file = options.bert_config_file or found.config_file
+    config_file = config_file or os.path.join(found.path, model_folder.CONFIG)
     config = BertConfig.from_json_file(config_file)
     vocab_file = options.vocab_file or found.vocab_file
     if not vocab_file or not files.exists(vocab_file):

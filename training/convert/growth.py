@@ -10,7 +10,6 @@ from data.text.tokenization import BasicTokenizer, WordpieceTokenizer
 from training.convert.changed_model import POSITIONS, TOKENS, ChangedModel
 
 _UNUSED = re.compile(r"\[unused\d+\]")
-_MOST_NAMED = 8
 
 
 def add_positions(model: ChangedModel, number: int) -> None:
@@ -73,8 +72,13 @@ def add_words(model: ChangedModel) -> None:
         *(len(words), num_unused, len(new) - num_unused),
     )
     known = sorted(set(words) - set(new))
-    _warn("%d words are in the vocabulary already: %s", known)
-    _warn("%d words have no wordpieces but [UNK]: %s", of_unknown)
+    for what, found in (
+        ("are in the vocabulary already", known),
+        ("have no wordpieces but [UNK]", of_unknown),
+    ):
+        if found:
+            named = ", ".join(found)
+            logging.warning("%d words %s: %.300s", len(found), what, named)
 
 
 def words_of(path: str) -> list[str]:
@@ -100,22 +104,9 @@ def _require_whole(
         lower = "lower-cased, " if basic.do_lower_case else ""
         raise ValueError(
             f"{source}: {len(cut)} of {len(words)} words would never be found "
-            f"in a text: {_some(cut)}. Text is {lower}split at white space, at "
-            "punctuation and around each Chinese character, and words over "
+            f"in a text: {', '.join(cut):.300}. Text is {lower}split at space, "
+            "at punctuation and around each Chinese character, and words over "
             f"{longest} characters are unknown: {cut[0][:longest]!r} becomes "
             f"{becomes[:longest]!r}. Write them so, leave them out, or name "
             "them in --never_split."
         )
-
-
-def _warn(message: str, names: list[str]) -> None:
-    """Warns of words, if there are any, with their number."""
-    if names:
-        logging.warning(message, len(names), _some(names))
-
-
-def _some(names: list[str]) -> str:
-    """Lists names, at most `_MOST_NAMED`."""
-    more = len(names) - _MOST_NAMED
-    text = ", ".join(name[:80] for name in names[:_MOST_NAMED])
-    return f"{text} and {more} more" if more > 0 else text

@@ -155,9 +155,10 @@ def asked_by(
         )
     if problem:
         raise ValueError(f"{where} {problem}: {line!r:.60}.")
+    if kind == "span" and context is not None:
+        return line, context
     if kind == "span":
-        pair = line, context
-        return tuple(line.split("\t", 1)) if context is None else pair
+        return tuple(line.split("\t", 1))
     if kind == "choice":
         return texts[0], texts[1:]
     return tuple(texts) if kind in _WITH_PAIRS and len(texts) == 2 else line
