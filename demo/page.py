@@ -56,12 +56,11 @@ def _rows(rows: Iterable[Sequence[str]]) -> str:
 def _filled(filling: tuple) -> list[str]:
     sentence, word, best = filling
     known = {word.lower(), word}
-    shown = [
-        f"<b>{html.escape(piece)}</b> {p:.0%}"
-        if piece in known
-        else f"{html.escape(piece)} {p:.0%}"
-        for piece, p in best
-    ]
+    shown = []
+    for piece, p in best:
+        text = html.escape(piece)
+        text = f"<b>{text}</b>" if piece in known else text
+        shown.append(f"{text} {p:.0%}")
     return [html.escape(sentence), " &nbsp; ".join(shown), html.escape(word)]
 
 
@@ -97,8 +96,7 @@ def _picture(model: "bert.Model", text: str, layer: int) -> str:
     title = f"{_LAYERS[layer]} layer: {text}"
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/attention.png"
-        attention_picture.draw(
-            path, maps, tokens, title=title, heads=range(len(maps))
-        )
+        heads = range(len(maps))
+        attention_picture.draw(path, maps, tokens, title=title, heads=heads)
         data = base64.b64encode(pathlib.Path(path).read_bytes()).decode()
     return f"<p><img alt='attention' src='data:image/png;base64,{data}'></p>"

@@ -78,9 +78,8 @@ def _demo(options: DemoOptions) -> None:
     own = [f"--text={options.text}"] if options.text else []
     parts = [f"--{x}_output={out}/{x}.txt" for x in ("train", "eval")]
     _run("-m", "demo.corpus", *parts, *own)
-    chosen = sizes.of_text(
-        f"{out}/train.txt", options.vocab_size, options.minutes
-    )
+    path = f"{out}/train.txt"
+    chosen = sizes.of_text(path, options.vocab_size, options.minutes)
     facts = [f"{options.text or 'Documentation of Python'}: {chosen.reason}."]
     print("", *facts, sep="\n")
     make_records(out, chosen)
@@ -208,9 +207,8 @@ def _show_results(out: pathlib.Path) -> list[str]:
 
     results = events.read_eval_results(f"{out}/model/eval_results.txt")
     piece, commonest, majority = _baselines(out)
-    masked, following = (
-        results[f"{name}_accuracy"] for name in ("masked_lm", "next_sentence")
-    )
+    masked = results["masked_lm_accuracy"]
+    following = results["next_sentence_accuracy"]
     facts = [
         "On documents that share no sentence with the training text:",
         f"  masked words right        {masked:7.1%}   (always answering "
@@ -249,9 +247,8 @@ def _show_fillings(
     Returns each sentence, the masked word, and wordpieces with probabilities.
     """
     questions = _questions(out, do_lower_case)
-    files.write_text(
-        f"{out}/questions.txt", "".join(f"{q}\n" for q, _ in questions)
-    )
+    lines = "".join(f"{question}\n" for question, _ in questions)
+    files.write_text(f"{out}/questions.txt", lines)
     _run(
         "run_pretraining.py",
         "--do_predict",
@@ -320,11 +317,8 @@ def _model_flags(out: pathlib.Path) -> list[str]:
 def _run(*arguments: str, stdout: int | None = None) -> None:
     """Prints a command and runs it; ends the demo if it fails."""
     print(f"\n$ python {shlex.join(arguments)}", flush=True)
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        stdout=stdout,
-        check=False,
-    )
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, stdout=stdout, check=False)
     if done.returncode:
         sys.exit(f"error: the command above ended with {done.returncode}.")
 

@@ -48,11 +48,7 @@ def variables_by_name(
     variable's path starts with the layer's name (`bert/...`). The variables of
     frozen layers are included.
     """
-    return {
-        variable.path: variable.value
-        for layer in layers
-        for variable in layer.weights
-    }
+    return {x.path: x.value for layer in layers for x in layer.weights}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,17 +152,13 @@ def require_fit(
     """
     _require_kind(checkpoint, variables)
     report = compare(checkpoint, variables)
-    no_encoder = [
-        name
-        for name in report.missing
-        if is_of_encoder(name) and not name.startswith("bert/pooler/")
-    ]
+    missing = [n for n in report.missing if not n.startswith("bert/pooler/")]
     # Differs from the original: a missing encoder is an error, because the
     # original loads the intersection of names without a message, and so a wrong
     # file trains from random weights.
     lines = report.misshapen
     wrong = [lines[name] for name in lines if name not in heads]
-    wrong += [f"{name}: missing" for name in no_encoder]
+    wrong += [f"{name}: missing" for name in filter(is_of_encoder, missing)]
     if wrong:
         shown = "\n  ".join(wrong[:8])
         raise ValueError(

@@ -240,10 +240,8 @@ def to_tensors(
             theirs = theirs.removeprefix("bert.").removeprefix("electra.")
         # safetensors writes the bytes in memory; a view's bytes would be the
         # untransposed matrix.
-        tensors[theirs] = np.ascontiguousarray(
-            value.T if huggingface_names.is_transposed(ours) else value,
-            np.float32,
-        )
+        value = value.T if huggingface_names.is_transposed(ours) else value
+        tensors[theirs] = np.ascontiguousarray(value, np.float32)
     return tensors
 
 

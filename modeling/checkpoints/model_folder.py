@@ -329,9 +329,7 @@ def _no_folder(path: str) -> Exception:
 
 def _no_model(folder: str, names: list[str]) -> FileNotFoundError:
     """The error for a folder without weights."""
-    is_stopped = DESCRIPTION in names or any(
-        name.startswith("trial-") for name in names
-    )
+    is_stopped = any(n.startswith((DESCRIPTION, "trial-")) for n in names)
     or_again = " Or give the command of its run again, which was stopped."
     return FileNotFoundError(
         f"{folder} holds no model, but {', '.join(names) or 'nothing':.300}. "

@@ -56,11 +56,9 @@ class LiteAnswers:
 
     def __init__(self, model: LiteModel, said: dict[str, Any]):
         self.kind, self._model, self._said = said["kind"], model, said
-        self._tokenizer = FullTokenizer(
-            os.path.join(model.folder, "vocab.txt"),
-            said["do_lower_case"],
-            said["never_split"],
-        )
+        vocab_file = os.path.join(model.folder, "vocab.txt")
+        lower, whole = said["do_lower_case"], said["never_split"]
+        self._tokenizer = FullTokenizer(vocab_file, lower, whole)
 
     def predict(
         self, texts: Sequence[Any], batch_size: int = 1
@@ -140,9 +138,7 @@ class _Reader(LiteAnswers):
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
         articles = SquadArticles("", [Article("", content)], "")
         examples = read_examples(articles, ExampleOptions(is_training=False))
-        asked = list(
-            convert_examples(examples, self._tokenizer, lengths, False)
-        )
+        asked = [*convert_examples(examples, self._tokenizer, lengths, False)]
         windows = asked[0][1]
         shape = len(windows), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)
@@ -150,9 +146,8 @@ class _Reader(LiteAnswers):
             tokens = window.tokens
             segments = np.arange(len(tokens)) >= window.doc_offset
             scores[: len(tokens)] = self._model.scores(tokens, segments)
-        (found,) = answers.predict(
-            asked, logits[:, :, 0], logits[:, :, 1], options
-        )
+        starts, ends = np.moveaxis(logits, 2, 0)
+        (found,) = answers.predict(asked, starts, ends, options)
         best, null = found.answer, {}
         if options.version_2_with_negative:
             null = {"null_score_diff": found.score_diff}

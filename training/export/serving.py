@@ -86,10 +86,11 @@ class Serving(abc.ABC):
         self.form = getattr(model, "form", None)
         self._vocab = vocab
         self._special = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
+        length = {"max_seq_length": description.max_seq_length}
+        self._layout = self._special | length
         whole = dict.fromkeys([*self.never_split, *description.never_split])
-        self._tokenizer = InGraphTokenizer(
-            vocab, description.do_lower_case, never_split=list(whole)
-        )
+        lower = description.do_lower_case
+        self._tokenizer = InGraphTokenizer(vocab, lower, list(whole))
         is_choice = description.kind == "choice"
         self._choices = [model.num_labels] if is_choice else []
         # Labels are not parsed.
@@ -222,8 +223,7 @@ class Serving(abc.ABC):
         return packing.pack(
             *map(self._tokenizer.tokenize, texts),
             cut=getattr(self.description, "cut", "longest"),
-            max_seq_length=self.description.max_seq_length,
-            **self._special,
+            **self._layout,
         )
 
     def _answer_rows(self, rows: Tensors) -> Tensors:
@@ -266,12 +266,9 @@ def choose(serving: Serving, options: ServingOptions) -> Signatures:
     names = {"ids": [DEFAULT, "serve_ids"], "examples": ["serve_examples"]}
     rows = sum(names.values(), [])
     names["text"] = [name for name in serving.exported if name not in rows]
-    chosen = {
-        name: serving.exported[name]
-        for form in options.signatures
-        for name in names[form]
-    }
-    default = names[options.signatures[0]][0]
+    wanted = sum((names[form] for form in options.signatures), [])
+    chosen = {name: serving.exported[name] for name in wanted}
+    default = wanted[0]
     if default != DEFAULT:
         if DEFAULT in chosen:
             chosen[ROWS] = chosen[DEFAULT]

@@ -100,12 +100,8 @@ class TaskServing(Serving):
         def answer(rows):
             return self._model.predict(trimmed(rows))
 
-        rows, number = windows.text_windows(
-            self._tokenizer.tokenize(text),
-            self.description.stride,
-            max_seq_length=self.description.max_seq_length,
-            **self._special,
-        )
+        pieces, stride = self._tokenizer.tokenize(text), self.description.stride
+        rows, number = windows.text_windows(pieces, stride, **self._layout)
         of_none = tf.zeros([0, self._model.num_labels])
         # The answers of windows are pooled before they are calibrated.
         found = functions.in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
@@ -132,9 +128,8 @@ class TaskServing(Serving):
         continues = [i in continuing for i in range(size)]
 
         def serve_text(text):
-            words = tagging.words_of_pieces(
-                *self._tokenizer.tokenize_with_offsets(text), continues
-            )
+            pieces = self._tokenizer.tokenize_with_offsets(text)
+            words = tagging.words_of_pieces(*pieces, continues)
             starts, ends = words.starts.to_tensor(), words.ends.to_tensor()
             return answer(words.pieces) | {
                 "words": packing.substrings(text, starts, ends),
@@ -172,17 +167,15 @@ class TaskServing(Serving):
         """Answers sentences, [B, (words), (wordpieces)]."""
         rows = tagging.tagged_rows(
             pieces,
-            max_seq_length=self.description.max_seq_length,
             unknown_id=self._vocab["[UNK]"],
             stride=self.description.stride,
-            **self._special,
+            **self._layout,
         )
         predictions = self._model.predict(rows.batch)
         predictions = tf.boolean_mask(predictions, rows.label_mask)
         sentences = pieces.with_values(predictions)
-        return self._named(sentences.to_tensor()) | {
-            "num_words": tf.cast(sentences.row_lengths(), tf.int32)
-        }
+        counts = tf.cast(sentences.row_lengths(), tf.int32)
+        return self._named(sentences.to_tensor()) | {"num_words": counts}
 
     def _named(self, predictions: tf.Tensor) -> Tensors:
         """Names the outputs that follow from the model's predictions."""

@@ -71,9 +71,8 @@ class VectorMethods:
             given = {"pooling": pooling, "layers": tuple(layers)}
             _refuse_ignored(own, given | {"layer_mix": layer_mix})
             return vectors.encode(texts, batch_size=batch_size, **own)
-        lines = self._text_vectors().lines(
-            *(texts, batch_size, layers, layer_mix), pooling=pooling or "mean"
-        )
+        what = texts, batch_size, layers, layer_mix
+        lines = self._text_vectors().lines(*what, pooling=pooling or "mean")
         return np.stack([line.vectors[0, 0] for line in lines])
 
     def search(
@@ -119,10 +118,8 @@ class VectorMethods:
         of `encode`. Returns for each text its words or wordpieces, with [CLS]
         and [SEP], and their vectors, float32 [words, width].
         """
-        lines = self._text_vectors().lines(
-            *(listed(texts), batch_size, layers, layer_mix),
-            whole_words=whole_words,
-        )
+        what = listed(texts), batch_size, layers, layer_mix
+        lines = self._text_vectors().lines(*what, whole_words=whole_words)
         return [(list(line.names), line.vectors[:, 0]) for line in lines]
 
     def attention(

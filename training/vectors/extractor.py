@@ -196,9 +196,8 @@ class Extractor(Inference):
         """Computes `vectors` [B, U, W], and `attention` if it is asked for."""
         options = self._options
         output = _encode(self.model, batch)
-        vectors = pooling.mix_layers(
-            [output.layer(layer) for layer in options.layers], options.layer_mix
-        )
+        outputs = [output.layer(layer) for layer in options.layers]
+        vectors = pooling.mix_layers(outputs, options.layer_mix)
         if options.whole_words:
             vectors = pooling.word_means(vectors, batch["word_ids"])
         else:

@@ -111,9 +111,8 @@ class TextVectors:
         second = "".join(texts[1:])
         if second:
             require_pairs(self.loaded.config, f"texts[{number}]")
-        return text_rows.row_of(
-            texts[0], second, self.loaded.tokenizer, self.max_seq_length, number
-        )
+        tokenizer, most = self.loaded.tokenizer, self.max_seq_length
+        return text_rows.row_of(texts[0], second, tokenizer, most, number)
 
 
 class SentenceVectors(TextVectors):
