@@ -27,6 +27,8 @@ from training.devices import preemption
 from training.devices import strategy as devices
 from training.loop import custom_gradients
 
+# Returns a shard's rows of every batch.
+MakeBatches = Callable[[Shard], tf.data.Dataset]
 # Features of a batch that are returned beside the outputs of a model.
 _KEPT = (
     "example_index",
@@ -65,17 +67,13 @@ class Inference(abc.ABC):
         """Computes a device's part of a batch: name -> tensor [rows, ...]."""
 
     def over(
-        self,
-        make_batches: Callable[[Shard], tf.data.Dataset],
-        what: str,
-        num_steps: int | None = None,
+        self, make_batches: MakeBatches, what: str, num_steps: int | None = None
     ) -> Iterator[dict[str, list[np.ndarray]]]:
         """Yields the outputs of each batch: name -> an array of each device.
 
-        `make_batches` returns a shard's rows of every batch; `what` is a word
-        for errors. `num_steps` None = up to the end of the input. With several
-        workers it must be given, because a worker without batches would leave
-        the others waiting.
+        `what` is a word for errors. `num_steps` None = up to the end of the
+        input. With several workers it must be given, because a worker without
+        batches would leave the others waiting.
         """
         iterator = iter(devices.distribute(self._strategy, make_batches))
         steps = itertools.count() if num_steps is None else range(num_steps)
@@ -207,10 +205,7 @@ class Evaluator(Inference):
         self._model = model
 
     def evaluate(
-        self,
-        make_batches: Callable[[Shard], tf.data.Dataset],
-        *,
-        num_steps: int,
+        self, make_batches: MakeBatches, *, num_steps: int
     ) -> dict[str, float]:
         """Averages the metrics of `num_steps` batches of equal size.
 

@@ -11,6 +11,7 @@ from absl import logging
 
 from modeling.checkpoints.tf1 import is_weight
 
+Variables = Mapping[str, tf.Variable]
 # Scopes of encoders -> the kind of model.
 _ENCODERS = {
     "bert": "a BERT",
@@ -39,9 +40,7 @@ def is_of_encoder(name: str) -> bool:
     return name.startswith(("bert/", "electra/"))
 
 
-def variables_by_name(
-    layers: Iterable[keras.layers.Layer],
-) -> dict[str, tf.Variable]:
+def variables_by_name(layers: Iterable[keras.layers.Layer]) -> Variables:
     """Maps checkpoint names to a model's variables, in the order of creation.
 
     `layers` are the top layers of a model, each built on its own, so that a
@@ -88,9 +87,7 @@ class LoadReport:
         logging.log(level, "%s", self)
 
 
-def compare(
-    checkpoint: Weights, variables: Mapping[str, tf.Variable]
-) -> LoadReport:
+def compare(checkpoint: Weights, variables: Variables) -> LoadReport:
     """Reports which variables a checkpoint has, without loading them."""
     shapes = checkpoint.shapes
     misshapen = {
@@ -114,7 +111,7 @@ def compare(
 
 def assign(
     checkpoint: Weights,
-    variables: Mapping[str, tf.Variable],
+    variables: Variables,
     rows: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
     """Reads all values, then assigns them.
@@ -132,9 +129,7 @@ def assign(
 
 
 def require_fit(
-    checkpoint: Weights,
-    variables: Mapping[str, tf.Variable],
-    heads: Collection[str] = (),
+    checkpoint: Weights, variables: Variables, heads: Collection[str] = ()
 ) -> LoadReport:
     """Raises ValueError if a model cannot start from a checkpoint.
 

@@ -79,10 +79,7 @@ def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
 
 
 def in_parts(
-    function: Callable[[Tensors], tf.Tensor],
-    rows: Tensors,
-    at_once: int,
-    of_none: tf.Tensor,
+    function: Callable, rows: Tensors, at_once: int, of_none: tf.Tensor
 ) -> tf.Tensor:
     """Applies a function of rows [N, S] to `at_once` rows at a time.
 

@@ -17,6 +17,7 @@ from training.export.task_signatures import TaskServing
 from training.export.vector_signatures import VectorServing
 from training.finetuning import calibrating, explaining
 from training.start import description
+from training.start.description import Description
 
 TOP_K = 5
 _SERVINGS = (PretrainingServing, SpanServing, TaskServing, VectorServing)
@@ -54,9 +55,7 @@ def signatures_of(
 
 
 def serving_of(
-    loaded: LoadedModel,
-    described: description.Description,
-    use_calibration: bool,
+    loaded: LoadedModel, described: Description, use_calibration: bool
 ) -> Serving:
     """Makes what a client can call, with the calibration in the folder."""
     found = None
@@ -108,7 +107,7 @@ def explain(
     return {"label": label, **scores, "words": words}
 
 
-def describe(loaded: LoadedModel) -> description.Description:
+def describe(loaded: LoadedModel) -> Description:
     """Describes a model as its run did, else by the programs' defaults.
 
     Raises ValueError if `task.json` was written by another version.

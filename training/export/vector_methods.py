@@ -66,13 +66,13 @@ class VectorMethods:
         if pooling == "none":
             raise ValueError("pooling is 'none'; call encode_words for that.")
         texts = listed(texts)
+        options = {"layers": tuple(layers), "layer_mix": layer_mix}
         if own or (self.kind == "vectors" and pooling is None):
             vectors = self._sentence_vectors()
-            given = {"pooling": pooling, "layers": tuple(layers)}
-            _refuse_ignored(own, given | {"layer_mix": layer_mix})
+            _refuse_ignored(own, {"pooling": pooling, **options})
             return vectors.encode(texts, batch_size=batch_size, **own)
-        what = texts, batch_size, layers, layer_mix
-        lines = self._text_vectors().lines(*what, pooling=pooling or "mean")
+        options["pooling"] = pooling or "mean"
+        lines = self._text_vectors().lines(texts, batch_size, **options)
         return np.stack([line.vectors[0, 0] for line in lines])
 
     def search(
@@ -118,8 +118,9 @@ class VectorMethods:
         of `encode`. Returns for each text its words or wordpieces, with [CLS]
         and [SEP], and their vectors, float32 [words, width].
         """
-        what = listed(texts), batch_size, layers, layer_mix
-        lines = self._text_vectors().lines(*what, whole_words=whole_words)
+        options = {"layers": tuple(layers), "layer_mix": layer_mix}
+        options["whole_words"] = whole_words
+        lines = self._text_vectors().lines(listed(texts), batch_size, **options)
         return [(list(line.names), line.vectors[:, 0]) for line in lines]
 
     def attention(

@@ -48,21 +48,15 @@ class TextVectors:
         self._extractors: dict[tuple, Extractor] = {}
 
     def lines(
-        self,
-        texts: Sequence[Any],
-        batch_size: int,
-        layers: Sequence[int | str],
-        layer_mix: str,
-        **options: Any,
+        self, texts: Sequence[Any], batch_size: int, **options: Any
     ) -> list[LineVectors]:
         """Computes the vectors of texts, in their order.
 
-        A text is a string, or a pair of strings; `options` are other fields of
+        A text is a string, or a pair of strings; `options` are fields of
         `VectorOptions`. Raises ValueError for other texts, for a layer that the
         model does not have, and for pooling `cls` of one that reads left to
         right.
         """
-        options |= {"layers": tuple(layers), "layer_mix": layer_mix}
         extractor = self.extractor(VectorOptions(**options), batch_size)
         rows = [self._row(text, number) for number, text in enumerate(texts)]
         return self.extracted(rows, extractor)
