@@ -115,9 +115,8 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
     held = {path.name for path in out.iterdir()} - {locks.NAME}
     if held and _MARK not in held:
         raise ValueError(
-            f"--output_dir={out} holds {min(held)} and no "
-            f"{_MARK}, so a demo may not replace it; give a new folder, or "
-            "empty this one if nothing in it is needed."
+            f"--output_dir={out} holds {min(held)} and no {_MARK}, so a demo "
+            "may not replace it; give a new folder, or empty this one."
         )
     shutil.rmtree(out / "model", ignore_errors=True)
     for name in _FILES:

@@ -159,9 +159,8 @@ def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
     if larger:
         raise ValueError(
             f"{found.weights} is an ELECTRA with a head of Hugging Face "
-            f"({larger}) that has one more dense layer than ours, which is "
-            f"that of ELECTRA's code; pass kind='{ENCODER}' to leave it aside, "
-            "or fine-tune the encoder here."
+            f"({larger}) that has one more dense layer than ours; pass "
+            f"kind='{ENCODER}' to leave it aside, or fine-tune the encoder."
         )
     return ENCODER
 
@@ -181,9 +180,8 @@ def _arguments(
     size = num_choices if kind == "choice" else shapes.get(_OUTPUT, (0,))[0]
     if not size and kind == "choice":
         raise ValueError(
-            f"{found.weights} is a multiple-choice model that does not say how "
-            "many choices an example has; pass num_choices= (ask.py: "
-            "--num_choices)."
+            f"{found.weights} does not say how many choices an example has; "
+            "pass num_choices= (ask.py: --num_choices)."
         )
     return {"kind": kind, "num_labels": size, **found.head}
 

@@ -39,8 +39,7 @@ def read(patterns: Sequence[str]) -> Runs:
         if not points and not folders & seen:
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
-                "events.out.tfevents*); give the output_dir of a run that has "
-                "trained or evaluated."
+                "events.out.tfevents*); give the output_dir of a run."
             )
         seen |= folders
         for name, tag, curve in points:

@@ -177,9 +177,8 @@ def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
         raise ValueError(
             f"{checkpoint.prefix} holds only the generator of an ELECTRA "
             "(generator/encoder/...); the programs use the discriminator "
-            "(electra/encoder/...). Give the checkpoint with both, or Hugging "
-            "Face's folder of the discriminator, such as "
-            "electra-small-discriminator."
+            "(electra/encoder/...). Give the checkpoint with both, or a "
+            "folder of Hugging Face such as electra-small-discriminator."
         )
     is_electra = "false" if "bert" in wanted else "true"
     raise ValueError(

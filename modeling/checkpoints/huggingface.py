@@ -205,8 +205,7 @@ class HuggingFaceCheckpoint:
             if not np.array_equal(self.read(decoder), self.read(table)):
                 raise ValueError(
                     f"{self.prefix}: {decoder} is not the word embedding "
-                    "table; this masked LM has an output matrix of its own, "
-                    "ours has none. Take a model with tied embeddings."
+                    "table, but ours is. Take a model with tied embeddings."
                 )
             del self.shapes[decoder], self._places[decoder]
 
@@ -232,9 +231,8 @@ def to_tensors(
         if theirs is None:
             raise ValueError(
                 f"{ours}: Hugging Face's BERT classes have no such weights; "
-                "only the encoder and the heads of pretraining, of "
-                "classification (of texts, words, choices) and of questions "
-                "can be converted."
+                "only the encoder and the heads of pretraining, texts, words, "
+                "choices and questions can be converted."
             )
         if is_encoder_alone:
             theirs = theirs.removeprefix("bert.").removeprefix("electra.")

@@ -120,8 +120,7 @@ def fillings(
     if found < wanted:
         raise ValueError(
             f"texts[{number}] is {text!r:.60} with {wanted} {_MASK}, but only "
-            f"{found} of them are within the greatest length of a text; "
-            "shorten it."
+            f"{found} are within the greatest length of a text; shorten it."
         )
     return [
         [{"token": t, "score": p} for t, p in zip(*mask, strict=True)]

@@ -2,9 +2,10 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -23,16 +24,17 @@ def as_function(function: Callable[..., Tensors], *specs: Any) -> Callable:
 
 
 def of_texts(
-    function: Callable[..., Tensors], *shapes: Sequence[int | None]
-) -> Callable:
-    """Returns a `tf.function` of string tensors, whose shapes have a B before.
+    function: Callable[..., Tensors], **sample: Any
+) -> tuple[Callable, dict[str, Any]]:
+    """Returns a `tf.function` of strings in the sample's form, and the sample.
 
-    The graph refuses several tensors with different B.
+    The first axis has any size B; the graph refuses tensors with different B.
     """
-    specs = [tf.TensorSpec([None, *shape], tf.string) for shape in shapes]
-    if len(specs) > 1:
+    shapes = [[None, *np.shape(x)[1:]] for x in sample.values()]
+    if len(shapes) > 1:
         function = _of_examples(function)
-    return as_function(function, *specs)
+    specs = [tf.TensorSpec(shape, tf.string) for shape in shapes]
+    return as_function(function, *specs), sample
 
 
 def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:

@@ -180,8 +180,7 @@ class _Encoder(LiteAnswers):
         if vector_size is not None:
             raise ValueError(
                 f"vector_size is {vector_size}, but an export of LiteRT gives "
-                "whole vectors; load the output_dir of its run, or leave it "
-                "out."
+                "whole vectors: leave it out, or load its run's output_dir."
             )
         form = self._model.card["form"]
         name = form["default_prompt"] if prompt_name is None else prompt_name

@@ -105,11 +105,11 @@ class Serving(abc.ABC):
         sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
         of_rows = as_function(self._serve_rows, *[self._ids] * 3)
         of_ids = as_function(self._serve_ids, self._ids)
-        of_records = of_texts(self._serve_examples, ())
+        records = self._records(sample)
         self.exported: Signatures = {
             DEFAULT: (of_rows, sample),
             "serve_ids": (of_ids, {"input_ids": ids}),
-            "serve_examples": (of_records, self._records(sample)),
+            "serve_examples": of_texts(self._serve_examples, examples=records),
             **self._text_signatures(),
         }
         self.signatures = {name: f for name, (f, _) in self.exported.items()}
@@ -185,13 +185,13 @@ class Serving(abc.ABC):
         rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
         return self._answer(rows)
 
-    def _records(self, sample: Inputs) -> Inputs:
+    def _records(self, sample: Inputs) -> list[bytes]:
         """Makes the input of `serve_examples` from that of rows."""
         columns = {n: x.reshape(1, -1) for n, x in sample.items()}
         # An export like the original's returns it with an answer.
         columns["unique_ids"] = np.zeros([1, 1], np.int64)
         specs = [*self._specs, feature_spec.FeatureSpec("unique_ids", 1)]
-        return {"examples": feature_spec.encode_examples(specs, columns)}
+        return feature_spec.encode_examples(specs, columns)
 
     def _is_row(self, input_ids: tf.Tensor) -> tf.Tensor:
         """Returns 1 for ids of a client, and 0 for those that a server adds."""
@@ -203,12 +203,12 @@ class Serving(abc.ABC):
 
     def _of_text(self) -> tuple[Callable, Inputs]:
         """Returns the signature of single texts."""
-        return of_texts(self._serve_text, ()), {"text": [self.text]}
+        return of_texts(self._serve_text, text=[self.text])
 
     def _of_pair(self) -> tuple[Callable, Inputs]:
         """Returns the signature of pairs of texts."""
-        sample = {"text_a": [self.text], "text_b": [self.text]}
-        return of_texts(self._serve_pair, (), ()), sample
+        text = [self.text]
+        return of_texts(self._serve_pair, text_a=text, text_b=text)
 
     def _serve_text(self, text: tf.Tensor) -> Tensors:
         """Answers texts [B]."""

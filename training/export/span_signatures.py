@@ -60,9 +60,8 @@ class SpanServing(Serving):
         )
 
     def _text_signatures(self) -> Signatures:
-        serve_text = of_texts(self._answer_texts, (), ())
-        sample = {"question": [_QUESTION], "context": [_CONTEXT]}
-        return {"serve_text": (serve_text, sample)}
+        texts = {"question": [_QUESTION], "context": [_CONTEXT]}
+        return {"serve_text": of_texts(self._answer_texts, **texts)}
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         size = tf.shape(input_mask)[-1]

@@ -82,12 +82,11 @@ class TaskServing(Serving):
             return self._serve_text_and_words()
         if said.kind == "choice":
             choices = [self.text] * self._model.num_labels
-            serve_text = of_texts(self._serve_choices, (), [len(choices)])
-            sample = {"context": [self.text], "choices": [choices]}
-            return {"serve_text": (serve_text, sample)}
+            texts = {"context": [self.text], "choices": [choices]}
+            return {"serve_text": of_texts(self._serve_choices, **texts)}
         if said.stride:
-            serve_text = of_texts(self._serve_windows, ())
-            return {"serve_text": (serve_text, {"text": [self.text]})}
+            text = [self.text]
+            return {"serve_text": of_texts(self._serve_windows, text=text)}
         if said.is_pair:
             return {"serve_text": self._of_pair()}
         return {"serve_text": self._of_text()}
@@ -142,10 +141,10 @@ class TaskServing(Serving):
             pieces = self._tokenizer.tokenize(words.values)
             return answer(words.with_values(pieces))
 
-        of_text = of_texts(serve_text, ())
-        of_words = of_texts(serve_words, (None,))
+        strings = tf.TensorSpec([None, None], tf.string)
+        of_words = functions.as_function(serve_words, strings)
         return {
-            "serve_text": (of_text, {"text": [self.text]}),
+            "serve_text": of_texts(serve_text, text=[self.text]),
             "serve_words": (of_words, {"words": [self.text.split()]}),
         }
 

@@ -79,9 +79,8 @@ class Extractor(Inference):
         if options.pooling == "cls" and model.config.left_to_right:
             raise ValueError(
                 "pooling is cls, but the model reads left to right "
-                "(left_to_right in its bert_config.json): [CLS], the first "
-                "wordpiece, sees only itself, so that all texts have the same "
-                "vector. Use mean or max."
+                "(left_to_right in its bert_config.json): [CLS] sees only "
+                "itself, so all texts have the same vector. Use mean or max."
             )
         super().__init__(model.compute_dtype)
         self.model = model
@@ -151,8 +150,7 @@ class Extractor(Inference):
         if num_written != count:
             raise ValueError(
                 f"{path} had {count} {unit} at first and {num_written} when "
-                "read again; give a file that stays as it is (a pipe can be "
-                "read only once)."
+                "read again; give a file that stays as it is, not a pipe."
             )
         if num_cut:
             logging.warning(
