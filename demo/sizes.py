@@ -8,8 +8,7 @@ import unicodedata
 from typing import NamedTuple
 
 from data.pretraining import corpus
-from data.storage import files
-from data.storage.json_files import read_json
+from data.storage import files, json_files
 from data.text.tokenization import BasicTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS
 from training.config import recipes
@@ -91,7 +90,7 @@ def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
 
     `records` are the training records, whose manifest has the text's size.
     """
-    counts = read_json(records + files.MANIFEST_SUFFIX)["counts"]
+    counts = json_files.read_json(records + files.MANIFEST_SUFFIX)["counts"]
     steps = _PASSES * counts["wordpieces"] // wordpieces_of_step
     return min(most, max(_LEAST_STEPS, steps))
 

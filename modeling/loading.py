@@ -229,9 +229,8 @@ def tokenizer_of(
     path = vocab_file or found.vocab_file
     if not path:
         raise FileNotFoundError(
-            f"{found.path} has no vocab.txt and no tokenizer.json; pass "
-            "vocab_file=, the vocabulary that the model was trained with, or "
-            "take the encoder alone by BertModel.from_folder."
+            f"{found.path} has no vocab.txt and no tokenizer.json; pass the "
+            "model's vocab_file=, or take BertModel.from_folder, the encoder."
         )
     vocab = vocabulary.load_vocab(path)
     if vocab_file and found.vocab_file and found.description:

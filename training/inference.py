@@ -17,8 +17,7 @@ import tensorflow as tf
 
 from data.finetuning.feature_options import EXAMPLE_NUMBER
 from data.progress import Progress
-from data.records import length_batches
-from data.records.damage import naming_damage
+from data.records import damage, length_batches
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
 from modeling import kernels, losses
@@ -277,7 +276,7 @@ class OutputCollector(Inference):
         elif devices.num_workers(self._strategy) > 1:  # reads all records
             num_steps = sum(1 for _ in make_batches(WHOLE))
         with (
-            naming_damage(files.segments, files.specs),
+            damage.naming_damage(files.segments, files.specs),
             Progress(what, total=files.count, unit="examples") as progress,
         ):
             for outputs in self.over(make_batches, what, num_steps):

@@ -12,7 +12,6 @@ from data.storage import files
 from data.storage.json_files import find_json, read_json
 from modeling.checkpoints import huggingface, tf1
 from modeling.checkpoints.assign import LoadReport, Weights, assign, require_fit
-from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.config import BertConfig, label_names
 
 CONFIG = "bert_config.json"
@@ -158,7 +157,7 @@ def open_checkpoint(path: str) -> Weights:
     if tf.io.gfile.isdir(path) and not _is_prefix(path):
         path = find(path).weights
     if huggingface.is_folder(path):
-        return HuggingFaceCheckpoint(path)
+        return huggingface.HuggingFaceCheckpoint(path)
     return tf1.Checkpoint(path)
 
 

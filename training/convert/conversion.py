@@ -25,9 +25,8 @@ from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
-from training.convert import cutting, descriptions, growth
+from training.convert import cutting, descriptions, generator, growth
 from training.convert.changed_model import ChangedModel
-from training.convert.generator import SCOPES, choose_part
 from training.start.description import warn_if_unfinished
 from training.start.tokenizer import check_vocabulary
 
@@ -161,7 +160,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     """Writes model.safetensors, config.json and special_tokens_map.json."""
     names = [*model.values]
     if not model.is_generator:
-        names = [name for name in names if not name.startswith(SCOPES)]
+        names = [n for n in names if not n.startswith(generator.SCOPES)]
     if len(names) < len(model.values):
         logging.info(
             "The generator is left out; --electra_part=generator converts it."
@@ -212,7 +211,7 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     prefix, names = checkpoint.prefix, filter(is_weight, checkpoint.shapes)
     values = {name: checkpoint.read(name) for name in names}
     model = ChangedModel(options, found, prefix, config, tokens, texts, values)
-    choose_part(model)
+    generator.choose_part(model)
     _check_fit(model)
     check_vocabulary(vocab, vocab_file, config, config_file)
     if options.max_position_embeddings:

@@ -15,8 +15,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files
-from data.storage.json_files import write_json
+from data.storage import files, json_files
 from modeling import kernels
 from training.export import litert_model
 from training.export.functions import save
@@ -67,7 +66,7 @@ def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
         "figures": figures,
         "files": sizes,
     }
-    write_json(os.path.join(folder, litert_model.CARD), card)
+    json_files.write_json(os.path.join(folder, litert_model.CARD), card)
 
 
 def _contents(serving: Serving) -> dict[str, bytes]:

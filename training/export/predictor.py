@@ -12,9 +12,8 @@ import tensorflow_text  # noqa: F401, operations of the exported graphs
 from data.progress import Progress
 from data.storage.json_files import find_json
 from modeling.checkpoints.model_folder import DESCRIPTION
-from training.export import saved_model
+from training.export import litert_model, saved_model
 from training.export.asking import checked_row, listed
-from training.export.litert_model import folder_of
 from training.inference import in_order
 
 # The inputs of serve_text, in the order in which `predict` takes them.
@@ -115,7 +114,7 @@ def find_version(folder: str) -> str | None:
 
     Returns None if the folder is not an export.
     """
-    folder = folder_of(os.fspath(folder))
+    folder = litert_model.folder_of(os.fspath(folder))
     return folder if tf.saved_model.contains_saved_model(folder) else None
 
 

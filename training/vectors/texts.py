@@ -14,7 +14,6 @@ from data.vectors import text_rows, vector_index
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
-from data.vectors.vector_index import Index
 from modeling import checkpoints
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
@@ -181,12 +180,12 @@ class SentenceVectors(TextVectors):
         else:
             prompt_name = self.form.usual(_DOCUMENT)
             vectors = self.encode(texts, batch_size, prompt_name)
-            index = Index(vectors, texts, is_unit=False)
+            index = vector_index.Index(vectors, texts, is_unit=False)
         prompt_name, size = self.form.usual(QUERY), index.vectors.shape[1]
         vectors = self.encode(questions, batch_size, prompt_name, size)
         return list(index.search(vectors, top_k))
 
-    def open_index(self, path: str) -> Index:
+    def open_index(self, path: str) -> vector_index.Index:
         """Opens an index that was made with this model."""
         return vector_index.open_index(path, self.fingerprint())
 
