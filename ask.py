@@ -145,7 +145,7 @@ def _answers(
 ) -> list[Any]:
     """Asks the model about some lines; an error names the line."""
     asked = [
-        asking.asked_by(line, model.kind, context=context, where=where)
+        asking.asked_by(line, model.kind, context, where)
         for where, line in lines
     ]
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from data.entities import entities_of
 from training.export import litert_model
 from training.export.asking import fillings, listed, masked, named
-from training.export.vector_methods import VectorMethods
+from training.export.vector_methods import Text, VectorMethods
 
 if TYPE_CHECKING:
     from modeling import LoadedModel
@@ -159,9 +159,7 @@ class Model(VectorMethods):
         answers = self._answers(texts, batch_size)
         return [named(self.kind, answer) for answer in answers]
 
-    def explain(
-        self, text: str | tuple[str, str], label: str | None = None
-    ) -> dict[str, Any]:
+    def explain(self, text: Text, label: str | None = None) -> dict[str, Any]:
         """Says which words of one text speak for a label; None = the answer.
 
         Returns `label`, `score` (log-odds), `baseline` (without the words) and
@@ -235,9 +233,7 @@ class Model(VectorMethods):
             )
         return listed(texts)
 
-    def _answers(
-        self, texts: list[Any], batch_size: int, **settings: Any
-    ) -> list[dict[str, Any]]:
+    def _answers(self, texts: list, batch_size: int, **settings) -> list[dict]:
         """Returns what an export's `serve_text` says of each text."""
         settings |= self._settings
         # Only our runs say whether they were trained on pairs.

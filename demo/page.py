@@ -35,13 +35,12 @@ def write(
     fillings = list(fillings)
     model = bert.load(f"{out}/model", do_lower_case=do_lower_case)
     path = f"{out}/page.html"
+    pictures = [_picture(model, fillings[0][0], layer) for layer in _LAYERS]
     page = string.Template(_TEMPLATE.read_text("utf-8")).substitute(
         facts="".join(f"<p>{html.escape(fact)}</p>" for fact in facts),
         masked=_rows(map(_filled, fillings)),
         neighbors=_rows(_neighbors(out, model)),
-        attention="".join(
-            _picture(model, fillings[0][0], layer) for layer in _LAYERS
-        ),
+        attention="".join(pictures),
     )
     files.write_text(path, page)
     return path

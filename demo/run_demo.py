@@ -238,9 +238,7 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     return vocab[commonest], count / pieces.total(), majority
 
 
-def _show_fillings(
-    out: pathlib.Path, do_lower_case: bool
-) -> list[tuple[str, str, list]]:
+def _show_fillings(out: pathlib.Path, do_lower_case: bool) -> list[tuple]:
     """Masks a word in some evaluation sentences and prints the predictions.
 
     Returns each sentence, the masked word, and wordpieces with probabilities.

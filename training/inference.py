@@ -108,13 +108,11 @@ class Inference(abc.ABC):
     def _arrays(self, outputs):
         """Copies outputs from the replicas; with several workers, from one."""
         last = 1 if self._gathers else None  # every replica has all rows
-        return {
-            name: [
-                part.numpy()
-                for part in self._strategy.experimental_local_results(x)[:last]
-            ]
-            for name, x in outputs.items()
-        }
+        arrays = {}
+        for name, x in outputs.items():
+            parts = self._strategy.experimental_local_results(x)[:last]
+            arrays[name] = [part.numpy() for part in parts]
+        return arrays
 
     @tf.function(autograph=False)
     def _step(self, iterator):

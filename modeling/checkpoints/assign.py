@@ -96,17 +96,12 @@ def compare(checkpoint: Weights, variables: Variables) -> LoadReport:
         for name, variable in variables.items()
         if name in shapes and shapes[name] != tuple(variable.shape)
     }
-    return LoadReport(
-        source=checkpoint.prefix,
-        loaded=tuple(
-            n for n in variables if n in shapes and n not in misshapen
-        ),
-        missing=tuple(n for n in variables if n not in shapes),
-        unused=tuple(
-            n for n in sorted(shapes) if is_weight(n) and n not in variables
-        ),
-        misshapen=misshapen,
-    )
+    missing = [name for name in variables if name not in shapes]
+    loaded = [n for n in variables if n in shapes and n not in misshapen]
+    weights = filter(is_weight, sorted(shapes))
+    unused = [name for name in weights if name not in variables]
+    lists = map(tuple, (loaded, missing, unused))
+    return LoadReport(checkpoint.prefix, *lists, misshapen)
 
 
 def assign(

@@ -1,7 +1,7 @@
 """Takes layers and words away from a model."""
 
-import collections
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -109,10 +109,8 @@ def _keep_words(model: ChangedModel) -> None:
     model.resize(vocab_size=len(rows))
 
 
-def _count_pieces(
-    model: ChangedModel, ids: Mapping[str, int]
-) -> collections.Counter[str]:
-    counts, tokenizer = collections.Counter(), WordpieceTokenizer(ids)
+def _count_pieces(model: ChangedModel, ids: Mapping[str, int]) -> Counter[str]:
+    counts, tokenizer = Counter(), WordpieceTokenizer(ids)
     paths = files.expand_patterns(model.options.input_file)
     words = count_words(paths, do_lower_case=model.texts.do_lower_case)
     for word, count in words.items():

@@ -44,9 +44,7 @@ def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
     return texts
 
 
-def checked_row(
-    number: int, text: Any, shapes: Mapping[str, Sequence[int]]
-) -> tuple[Any, ...]:
+def checked_row(number: int, text: Any, shapes: Mapping[str, Any]) -> tuple:
     """Returns a query as a tuple of texts; refuses another form.
 
     `shapes` are name -> () for a string, (n,) for a list of n strings; `number`
@@ -128,9 +126,7 @@ def fillings(
     ]
 
 
-def asked_by(
-    line: str, kind: str, *, context: str | None = None, where: str = "the line"
-) -> Any:
+def asked_by(line: str, kind: str, context: str | None, where: str) -> Any:
     """Reads a line's query; tabs separate several texts.
 
     Returns what the model of this kind takes: a string; a tuple of two strings;

@@ -105,12 +105,8 @@ def in_parts(
     return tf.ensure_shape(values, [None, *of_none.shape[1:]])
 
 
-def save(
-    folder: str,
-    weights: Mapping[str, tf.Variable],
-    signatures: Mapping[str, Callable],
-) -> None:
-    """Writes signatures as a SavedModel."""
+def save(folder: str, weights: Mapping, signatures: Mapping) -> None:
+    """Writes signatures, name -> `tf.function`, as a SavedModel."""
     # Signatures may use only variables that the saved object tracks.
     module = tf.Module()
     module.weights = list(weights.values())

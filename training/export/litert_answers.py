@@ -60,9 +60,7 @@ class LiteAnswers:
         lower, whole = said["do_lower_case"], said["never_split"]
         self._tokenizer = FullTokenizer(vocab_file, lower, whole)
 
-    def predict(
-        self, texts: Sequence[Any], batch_size: int = 1
-    ) -> list[dict[str, Any]]:
+    def predict(self, texts: Sequence[Any], batch_size: int = 1) -> list[dict]:
         """Answers as `Predictor.predict` does; `batch_size` changes nothing."""
         del batch_size
         shapes = dict.fromkeys(self.names, ())
@@ -76,13 +74,10 @@ class _Classifier(LiteAnswers):
         if said["is_pair"]:
             self.names = "text_a", "text_b"
         self._calibration = Calibration(**model.card["calibration"])
-        options = FeatureOptions(
-            self.kind,
-            tuple(said["labels"]),
-            said["max_seq_length"],
-            said["cut"],
-            stride=said["stride"],
-        )
+        given = {
+            name: said[name] for name in ("max_seq_length", "cut", "stride")
+        }
+        options = FeatureOptions(self.kind, tuple(said["labels"]), **given)
         self._converter = Converter(self._tokenizer, options)
 
     def answer(self, *texts):

@@ -74,9 +74,7 @@ class Predictor:
         predictor._loaded = loaded
         return predictor
 
-    def predict(
-        self, texts: Sequence[Any], batch_size: int = 32
-    ) -> list[dict[str, Any]]:
+    def predict(self, texts: Sequence[Any], batch_size: int = 32) -> list[dict]:
         """Predicts each text's outputs of `serve_text`.
 
         `texts` are strings; for pairs tuples of two strings, for choice tuples

@@ -138,9 +138,7 @@ def _warn_of_other_model(
         )
 
 
-def _figures(
-    options: ExportOptions, serving: Serving, output_dir: str
-) -> dict[str, Any]:
+def _figures(options: ExportOptions, serving: Serving, output_dir: str) -> dict:
     """Returns the model's metrics, and what its arithmetic costs."""
     figures = {"arithmetic": options.precision}
     if options.precision != "float32":
@@ -180,9 +178,7 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
     return True
 
 
-def _flags_of(
-    folder: str, described: description.Description
-) -> dict[str, Any]:
+def _flags_of(folder: str, described: description.Description) -> dict:
     """Flag -> what a folder's model is made with."""
     form = VectorForm.find(folder)
     values = {**(vars(form) if form else {}), **vars(described)}
