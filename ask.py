@@ -138,10 +138,7 @@ def _settings(options: AskingOptions, model: Any) -> dict[str, Any]:
 
 
 def _answers(
-    model: Any,
-    lines: list[tuple[str, str]],
-    context: str | None,
-    settings: dict[str, Any],
+    model: Any, lines: list[tuple], context: str | None, settings: dict
 ) -> list[Any]:
     """Asks the model about some lines; an error names the line."""
     asked = [

@@ -12,6 +12,7 @@
 Everything here calls what the programs call; see docs/python.md.
 """
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -166,10 +167,35 @@ class Model(VectorMethods):
         `words`: `word`, `value`, `start`, `end`, `text` (1 = second of a pair).
         """
         (answer,) = self.predict([text])
-        from training.export.loaded_model import explain
+        if not self.loaded:
+            raise ValueError(
+                f"{self.folder} is an export, which has no gradients; load the "
+                "output_dir of its run."
+            )
+        from training.export.loaded_model import describe
+        from training.finetuning.explaining import Explainer
 
-        settings = self._settings
-        return explain(self.loaded, self.folder, text, label, answer, settings)
+        said, loaded = describe(self.loaded), self.loaded
+        if length := self._settings.get("max_seq_length"):
+            said = dataclasses.replace(said, max_seq_length=length)
+        explainer = Explainer(loaded.model, loaded.tokenizer.vocab, said)
+        labels = [*answer["probabilities"]]
+        if label is None:
+            best = max(labels, key=answer["probabilities"].get)
+            label = answer.get("label", best)
+        if label not in labels:
+            raise ValueError(
+                f"label is {label!r}, but the labels of {self.folder} are "
+                f"{', '.join(labels)}."
+            )
+        texts = (text,) if isinstance(text, str) else tuple(text)
+        found = explainer.explain(texts, labels.index(label))
+        names = ("text", "start", "end", "value")
+        words = [dict(zip(names, word, strict=True)) for word in found.words]
+        for word in words:
+            word["word"] = texts[word["text"]][word["start"] : word["end"]]
+        scores = {"score": found.score, "baseline": found.baseline}
+        return {"label": label, **scores, "words": words}
 
     def entities(
         self, texts: Iterable[str], *, batch_size: int = 32

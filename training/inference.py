@@ -90,13 +90,11 @@ class Inference(abc.ABC):
     def given(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Computes a batch whose rows can be divided among the devices."""
         count = self._strategy.num_replicas_in_sync
+        split = {name: np.split(x, count) for name, x in batch.items()}
 
         def part(context):
             number = context.replica_id_in_sync_group
-            return {
-                name: tf.constant(np.split(values, count)[number])
-                for name, values in batch.items()
-            }
+            return {n: tf.constant(x[number]) for n, x in split.items()}
 
         check_preempted(self._strategy)
         distribute = self._strategy.experimental_distribute_values_from_function

@@ -1,7 +1,7 @@
 """Signatures of a model that `modeling.load` has loaded."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from data.calibration import KINDS as CALIBRATED
@@ -15,7 +15,7 @@ from training.export.serving import Serving
 from training.export.span_signatures import SpanServing
 from training.export.task_signatures import TaskServing
 from training.export.vector_signatures import VectorServing
-from training.finetuning import calibrating, explaining
+from training.finetuning import calibrating
 from training.start import description
 from training.start.description import Description
 
@@ -64,47 +64,6 @@ def serving_of(
         found = calibrating.find(loaded.folder, weights, loaded.model)
     (serving,) = (cls for cls in _SERVINGS if described.kind in cls.kinds)
     return serving(loaded.model, described, loaded.tokenizer.vocab, found)
-
-
-def explain(
-    loaded: LoadedModel | None,
-    folder: str,
-    text: Any,
-    label: str | None,
-    answer: Mapping[str, Any],
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Explains a text's label as `Model.explain` of bert.py says.
-
-    `answer` is what `Model.predict` says of the text, None as `label` = its
-    label. Raises ValueError for an export, a model of another kind and an
-    unknown label.
-    """
-    if not loaded:
-        raise ValueError(
-            f"{folder} is an export, which has no gradients; load the "
-            "output_dir of its run."
-        )
-    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
-    said = dataclasses.replace(describe(loaded), **length)
-    explainer = explaining.Explainer(loaded.model, loaded.tokenizer.vocab, said)
-    labels = [*answer["probabilities"]]
-    if label is None:
-        best = max(labels, key=answer["probabilities"].get)
-        label = answer.get("label", best)
-    if label not in labels:
-        raise ValueError(
-            f"label is {label!r}, but the labels of {folder} are "
-            f"{', '.join(labels)}."
-        )
-    texts = (text,) if isinstance(text, str) else tuple(text)
-    found = explainer.explain(texts, labels.index(label))
-    names = ("text", "start", "end", "value")
-    words = [dict(zip(names, word, strict=True)) for word in found.words]
-    for word in words:
-        word["word"] = texts[word["text"]][word["start"] : word["end"]]
-    scores = {"score": found.score, "baseline": found.baseline}
-    return {"label": label, **scores, "words": words}
 
 
 def describe(loaded: LoadedModel) -> Description:
