@@ -24,8 +24,6 @@ from training.export.vector_methods import Text, VectorMethods
 
 if TYPE_CHECKING:
     from modeling import LoadedModel
-    from training.export.litert_answers import LiteAnswers
-    from training.export.predictor import Predictor
 
 # Method -> the kinds of model that have it.
 _KINDS = {
@@ -81,7 +79,7 @@ class Model(VectorMethods):
         folder = self.folder = os.fspath(folder)
         self.loaded: LoadedModel | None = None
         # Settings -> what computes by them. Each traces its graph once.
-        self._predictors: dict[tuple, Predictor | LiteAnswers] = {}
+        self._predictors: dict[tuple, Any] = {}
         self._settings = {}
         if max_seq_length is not None:
             self._settings["max_seq_length"] = max_seq_length
@@ -285,8 +283,8 @@ class Model(VectorMethods):
             )
 
 
-def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
-    """Loads an export; TensorFlow only if it has none of LiteRT's files."""
+def _export_of(folder: str) -> Any:
+    """Loads an export, or None; TensorFlow only if LiteRT has no file in it."""
     if path := litert_model.find(folder):
         from training.export import litert_answers
 

@@ -40,9 +40,7 @@ _DECODERS = {
     "generator_lm_head.weight": "electra/embeddings/word_embeddings",
 }
 # Constants in files of old versions.
-_BUFFERS = re.compile(
-    r"((bert|electra)\.)?embeddings\.(position_ids|token_type_ids)"
-)
+_BUFFERS = re.compile(r"(\w+\.)?embeddings\.(position_ids|token_type_ids)")
 _REMEDY = (
     "download it again (a file of some hundred bytes is only a pointer: `git "
     "lfs pull` gets what it stands for)"

@@ -37,9 +37,8 @@ _TRIALS = "trials.json"
 _PRETRAINING = "pretraining"
 # The files of a model, as errors name them.
 _EXPECTED = (
-    f"{CONFIG}, {VOCABULARIES[0]} and a checkpoint such as "
-    f"bert_model.ckpt.index, or {huggingface.CONFIG}, {VOCABULARIES[0]} and "
-    f"{huggingface.WEIGHTS}"
+    "bert_config.json, vocab.txt and a checkpoint such as "
+    "bert_model.ckpt.index, or config.json, vocab.txt and model.safetensors"
 )
 
 

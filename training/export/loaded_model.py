@@ -76,8 +76,7 @@ def describe(loaded: LoadedModel) -> Description:
         "never_split": loaded.tokenizer.never_split,
     }
     if loaded.description:
-        facts = loaded.description | texts
-        return description.of_facts(facts, loaded.folder)
+        return description.of_facts(loaded.description | texts, loaded.folder)
     most = loaded.config.max_position_embeddings
     known = texts | {
         "task_name": loaded.kind,
