@@ -90,17 +90,13 @@ class Model(VectorMethods):
             self._predictors[()], self.kind = found, found.kind
             if hasattr(found, "encode"):
                 self._served = found
-        else:
-            self._load(max_seq_length, options)
-
-    def _load(self, max_seq_length: int | None, options: Mapping[str, Any]):
-        """Loads a folder that is no export."""
+            return
         import modeling
         from training.start import description
         from training.vectors.texts import SentenceVectors, TextVectors
 
-        self.loaded = modeling.load(self.folder, **options)
-        description.warn_if_unfinished(self.folder, self.loaded.description)
+        self.loaded = modeling.load(folder, **options)
+        description.warn_if_unfinished(folder, self.loaded.description)
         self.kind = self.loaded.kind
         make = SentenceVectors if self.kind == "vectors" else TextVectors
         self._vectors = make(self.loaded, max_seq_length)

@@ -31,11 +31,9 @@ LENGTH = 64
 PREDICTIONS = 10
 _EVAL_BATCH = 64
 PARTS = {"train": 10, "eval": 5}  # text and records -> copies of the text
-_FILES = (
-    *(f"{part}.{kind}" for part in PARTS for kind in ("txt", "tf_record")),
-    *(f"{part}.tf_record.manifest.json" for part in PARTS),
-    *("vocab.txt", "bert_config.json", "questions.txt", "page.html"),
-)
+_KINDS = ("txt", "tf_record", "tf_record.manifest.json")
+_FILES = [f"{part}.{kind}" for part in PARTS for kind in _KINDS]
+_FILES += ["vocab.txt", "bert_config.json", "questions.txt", "page.html"]
 _MARK = "made_by_the_demo.txt"  # its folder may be replaced
 _NUM_QUESTIONS = 6
 _WORD = re.compile(r"[^\W\d_]+[,.।]?")

@@ -155,8 +155,7 @@ def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
             f"{', '.join(huggingface.TASKS)} (ask.py: --kind), or "
             f"kind='{ENCODER}' to leave it aside."
         )
-    larger = huggingface.larger_head(shapes)
-    if larger:
+    if larger := huggingface.larger_head(shapes):
         raise ValueError(
             f"{found.weights} is an ELECTRA with a head of Hugging Face "
             f"({larger}) that has one more dense layer than ours; pass "

@@ -108,7 +108,10 @@ class HuggingFaceCheckpoint:
         tensors = [(file, name) for file in self._files for name in file.keys()]
         names = [name for _, name in tensors]
         heads = {name.partition(".")[0] for name in names}
-        scope = self._scope(heads)
+        config = find_json(os.path.join(path, CONFIG))
+        is_electra = config.get("model_type") == "electra"
+        is_electra |= not heads.isdisjoint({"electra", "embeddings_project"})
+        scope = "electra" if is_electra else "bert"  # of names without one
         # An encoder with a masked LM is a generator.
         is_generator = "generator_predictions" in heads
         is_generator &= "discriminator_predictions" not in heads
@@ -170,13 +173,6 @@ class HuggingFaceCheckpoint:
             ) from None
         except safetensors.SafetensorError as error:
             raise self._damaged(name, error) from None
-
-    def _scope(self, heads: Collection[str]) -> str:
-        """Returns `electra` or `bert`, the scope of names without one."""
-        if "electra" in heads or "embeddings_project" in heads:
-            return "electra"
-        config = find_json(os.path.join(self.prefix, CONFIG))
-        return "electra" if config.get("model_type") == "electra" else "bert"
 
     def _add(self, file, theirs: str, ours: str) -> None:
         """Adds a tensor under our name, with its shape."""

@@ -128,8 +128,7 @@ def _find(path: str) -> ModelFolder:
             "own, or give the first by its prefix: "
             f"{os.path.join(folder, prefixes[0])}"
         )
-    described = _described(folder, prefixes)
-    if described:
+    if described := _described(folder, prefixes):
         return _original(folder, described)
     if not prefixes:
         raise _no_model(folder, names)

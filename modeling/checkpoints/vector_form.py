@@ -70,8 +70,7 @@ class VectorForm:
 
         Raises ValueError for a size that the model does not have.
         """
-        wrong = [n for n in self.vector_sizes if not 0 < n <= hidden_size]
-        if wrong:
+        if wrong := [n for n in self.vector_sizes if not 0 < n <= hidden_size]:
             raise ValueError(
                 f"--vector_sizes has {wrong[0]}, but the model's vectors have "
                 f"{hidden_size} numbers; give sizes of 1 to {hidden_size}."

@@ -134,8 +134,7 @@ def _write_original(folder: str, model: ChangedModel) -> None:
     """Writes bert_model.ckpt, bert_config.json, task.json and labels.txt."""
     ours = {name: huggingface_names.of_encoder(name) for name in model.values}
     names = [n for n, x in ours.items() if huggingface_names.their_name(x)]
-    left_out = sorted(model.values.keys() - {*names})
-    if left_out:
+    if left_out := sorted(model.values.keys() - {*names}):
         logging.warning("Left out, no counterpart: %s", ", ".join(left_out))
     config_file = os.path.join(folder, model_folder.CONFIG)
     files.write_text(config_file, model.config.to_json_string())
@@ -207,7 +206,10 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     values = {name: checkpoint.read(name) for name in names}
     model = ChangedModel(options, found, prefix, config, tokens, texts, values)
     generator.choose_part(model)
-    _check_fit(model)
+    # The encoder is whole and fits the configuration.
+    encoder = checkpoints.variables_by_name([BertModel(model.config)])
+    for name in checkpoints.require_fit(model, encoder).missing:
+        logging.warning("%s has no %s.", model.prefix, name)
     check_vocabulary(vocab, vocab_file, config, config_file)
     if options.max_position_embeddings:
         growth.add_positions(model, options.max_position_embeddings)
@@ -247,14 +249,6 @@ def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
     """Writes a JSON file as transformers does."""
     text = json.dumps(content, indent=2, sort_keys=True)
     files.write_text(os.path.join(folder, name), text + "\n")
-
-
-def _check_fit(model: ChangedModel) -> None:
-    """Checks that the encoder is whole and fits the configuration."""
-    encoder = checkpoints.variables_by_name([BertModel(model.config)])
-    report = checkpoints.require_fit(model, encoder)
-    for name in report.missing:
-        logging.warning("%s has no %s.", model.prefix, name)
 
 
 def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:

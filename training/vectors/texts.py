@@ -101,8 +101,7 @@ class TextVectors:
                 f"texts[{number}] is {text!r:.60}, expected a string or a pair "
                 "of strings."
             )
-        second = "".join(texts[1:])
-        if second:
+        if second := "".join(texts[1:]):
             require_pairs(self.loaded.config, f"texts[{number}]")
         tokenizer, most = self.loaded.tokenizer, self.max_seq_length
         return text_rows.row_of(texts[0], second, tokenizer, most, number)
