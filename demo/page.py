@@ -69,11 +69,8 @@ def _neighbors(out: pathlib.Path, model: "bert.Model") -> list[list[str]]:
     counts: collections.Counter[str] = collections.Counter()
     for line in files.read_lines(f"{out}/train.txt"):
         counts.update(tokenizer.tokenize(line))
-    words = [
-        word
-        for word, count in counts.most_common()
-        if count >= 5 and re.fullmatch(r"[^\W\d_](\w*)", word)
-    ]
+    frequent = [word for word, count in counts.most_common() if count >= 5]
+    words = [x for x in frequent if re.fullmatch(r"[^\W\d_](\w*)", x)]
     ids = tokenizer.convert_tokens_to_ids(words)
     table = np.array(model.loaded.encoder.get_embedding_table())[ids]
     table -= table.mean(0)

@@ -43,9 +43,7 @@ class DemoOptions(Settings):
     """Options of the demo."""
 
     text: str | None = optional("Your own UTF-8 text file.")
-    output_dir: str = setting(
-        "build/demo", "Folder of the results, replaced by each run."
-    )
+    output_dir: str = setting("build/demo", "Folder that each run replaces.")
     vocab_size: int | None = optional(
         "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
         "5000, or what --minutes choose.",

@@ -77,12 +77,10 @@ def of_text(path: str, most_wordpieces: int | None, minutes: float) -> Sizes:
         f"{len(cut):,} words, {share:.1%} of them with accents, which are "
         f"{'dropped, and so are capitals' if lower else 'kept, with capitals'}"
     )
-    return Sizes(
-        lower,
-        min(vocab_size, max(most_wordpieces, 2 * characters + 100)),
-        model,
-        f"{reason}; for {minutes:g} minutes: {model}" if minutes else reason,
-    )
+    if minutes:
+        reason += f"; for {minutes:g} minutes: {model}"
+    most_wordpieces = max(most_wordpieces, 2 * characters + 100)
+    return Sizes(lower, min(vocab_size, most_wordpieces), model, reason)
 
 
 def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:

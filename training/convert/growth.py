@@ -71,11 +71,9 @@ def add_words(model: ChangedModel) -> None:
         "begins with the mean of its wordpieces' weights and needs training.",
         *(len(words), num_unused, len(new) - num_unused),
     )
-    known = sorted(set(words) - set(new))
-    for what, found in (
-        ("are in the vocabulary already", known),
-        ("have no wordpieces but [UNK]", of_unknown),
-    ):
+    told = {"are in the vocabulary already": sorted(set(words) - set(new))}
+    told["have no wordpieces but [UNK]"] = of_unknown
+    for what, found in told.items():
         if found:
             named = ", ".join(found)
             logging.warning("%d words %s: %.300s", len(found), what, named)

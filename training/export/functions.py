@@ -64,10 +64,8 @@ def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
         texts = dict(zip((first, *others), arguments, strict=True))
         count, *counts = (tf.shape(x)[0] for x in arguments)
         must = f"{first} and {{}} must have one text for each example, but have"
-        checks = (
-            (n == count, must.format(name), count, n)
-            for name, n in zip(others, counts, strict=True)
-        )
+        pairs = zip(others, counts, strict=True)
+        checks = [(n == count, must.format(x), count, n) for x, n in pairs]
         texts = checked(texts, checks)
         missing = 1 - tf.minimum(count, 1)
         filled = {

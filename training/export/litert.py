@@ -30,9 +30,7 @@ _OUTPUTS = {
     "span": "logits of each wordpiece as start and end [1, S, 2]",
     "vectors": "the vector [1, H]",
 }
-_INPUT = (
-    "int32 [1, S], S = 1 to max_seq_length: resize the tensor before the call"
-)
+_INPUT = "int32 [1, S], S = 1 to max_seq_length: resize it before the call"
 
 
 def check(serving: Serving) -> None:

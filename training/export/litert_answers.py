@@ -149,12 +149,8 @@ class _Reader(LiteAnswers):
         elif best.start is None:  # a text without a word
             best = best._replace(probability=0.0)
         start, end = best.start or 0, best.end or 0
-        return {
-            "answer": context[start:end],
-            "start": start,
-            "end": end,
-            "probability": best.probability,
-        } | null
+        span = {"answer": context[start:end], "start": start, "end": end}
+        return span | {"probability": best.probability} | null
 
 
 class _Encoder(LiteAnswers):

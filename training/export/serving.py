@@ -251,10 +251,9 @@ def _checked(rows: Tensors, config: BertConfig) -> Tensors:
     length = tf.shape(rows["input_ids"])[-1]
     long = f"input_ids has rows of over {most} wordpieces; shorten them."
     checks = [(length <= most, long)]
-    for name, limit in (
-        ("input_ids", config.vocab_size),
-        ("segment_ids", config.type_vocab_size),
-    ):
+    limits = {"input_ids": config.vocab_size}
+    limits["segment_ids"] = config.type_vocab_size
+    for name, limit in limits.items():
         is_good = tf.reduce_all((rows[name] >= 0) & (rows[name] < limit))
         message = f"{name} must be 0 to {limit - 1}, as the model has them."
         checks.append((is_good, message))
