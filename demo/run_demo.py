@@ -103,7 +103,7 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
         raise FileNotFoundError(f"{text}: no such text file (TEXT=...).")
     if text and pathlib.Path(text).resolve().is_relative_to(out.resolve()):
         raise ValueError(
-            f"{text} is in {out}, which the demo replaces; move it elsewhere."
+            f"{text} is in {out}, which the demo replaces; move it."
         )
     if text:
         sizes.check(text)
