@@ -180,7 +180,6 @@ def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
         f"{checkpoint.prefix} is {_ENCODERS[found.pop()]}, but the "
         f"configuration is that of {_ENCODERS[wanted.pop()]} (its "
         f'"electra" is {is_electra}). Give the configuration of this '
-        "checkpoint (of a released ELECTRA configs/electra_small.json, "
-        "electra_base.json or electra_large.json) by --bert_config_file, or "
-        "another --init_checkpoint."
+        "checkpoint (of a released ELECTRA such as configs/electra_small.json) "
+        "by --bert_config_file, or another --init_checkpoint."
     )

@@ -91,7 +91,7 @@ def _require_whole(
     """Refuses words that the tokenizer would never make."""
     source = f"--extra_words={model.options.extra_words}"
     if not words:
-        raise ValueError(f"{source} has no words; expected one a line.")
+        raise ValueError(f"{source} has no words; expected one on each line.")
     longest = WordpieceTokenizer(()).max_input_chars_per_word
     split = [w for w in words if w not in model.options.never_split]
     cut = [w for w in split if basic.tokenize(w) != [w] or len(w) > longest]

@@ -30,8 +30,7 @@ def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
         raise ValueError(
             f"texts is a {type(texts).__name__} of the columns "
             f"{', '.join(map(str, names)):.60}, expected a list of texts: pass "
-            f"a column, such as texts[{name!r}], or for pairs "
-            "list(zip(texts[...], texts[...]))."
+            f"a column, such as texts[{name!r}], or list(zip(...)) of two."
         )
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise ValueError(
