@@ -65,7 +65,8 @@ class Predictor:
             raise ValueError(
                 f"{version} has no signature of texts, only "
                 f"{', '.join(loaded.signatures)}: it was exported with "
-                "--export_signatures without text. Load its run's output_dir."
+                "--export_signatures. Load the output_dir of the run, or "
+                "export it with text among them."
             )
         facts = find_json(os.path.join(version, "assets", DESCRIPTION))
         predictor = cls(loaded.signatures, facts.get("kind", ""))
