@@ -74,9 +74,8 @@ class _Classifier(LiteAnswers):
         if said["is_pair"]:
             self.names = "text_a", "text_b"
         self._calibration = Calibration(**model.card["calibration"])
-        given = {
-            name: said[name] for name in ("max_seq_length", "cut", "stride")
-        }
+        names = ("max_seq_length", "cut", "stride")
+        given = {name: said[name] for name in names}
         options = FeatureOptions(self.kind, tuple(said["labels"]), **given)
         self._converter = Converter(self._tokenizer, options)
 

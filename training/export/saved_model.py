@@ -283,7 +283,8 @@ def _data(output_dir: str) -> dict[str, Any]:
     found = {}
     for folder in (output_dir, model_folder.chosen_trial(output_dir)):
         for name in "train", "eval":
-            path = f"{folder}/{name}.tf_record{files.MANIFEST_SUFFIX}"
+            path = os.path.join(folder, f"{name}.tf_record")
+            path += files.MANIFEST_SUFFIX
             if made := find_json(path, ("made_from", "report"), _REMEDY):
                 found[name] = {"examples": made["report"].get("num_examples")}
                 for key in ("data_sha256", "examples_sha256"):
