@@ -228,8 +228,8 @@ def tokenizer_of(
     path = vocab_file or found.vocab_file
     if not path:
         raise FileNotFoundError(
-            f"{found.path} has no vocab.txt and no tokenizer.json; pass the "
-            "model's vocab_file=, or take BertModel.from_folder, the encoder."
+            f"{found.path} has no vocab.txt and no tokenizer.json; pass "
+            "vocab_file=, or take BertModel.from_folder, the encoder alone."
         )
     vocab = vocabulary.load_vocab(path)
     if vocab_file and found.vocab_file and found.description:

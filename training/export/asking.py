@@ -117,7 +117,7 @@ def fillings(
     if found < wanted:
         raise ValueError(
             f"texts[{number}] is {text!r:.60} with {wanted} {_MASK}, but only "
-            f"{found} are within the greatest length of a text; shorten it."
+            f"{found} of them are within the greatest length; shorten it."
         )
     return [
         [{"token": t, "score": p} for t, p in zip(*mask, strict=True)]
