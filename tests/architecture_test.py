@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_391,
-    "training": 12_407,
-    "modeling": 4_138,
+    "training": 12_154,
+    "modeling": 4_071,
     "studies": 1_512,
-    "demo": 412,
-    "programs": 768,
+    "demo": 388,
+    "programs": 761,
 }
-MOST_DOCSTRINGS = 8_608
+MOST_DOCSTRINGS = 8_592
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")
