@@ -17,9 +17,7 @@ class CorpusOptions(Settings):
 
     train_output: str = setting(help="Text file to train on.")
     eval_output: str = setting(help="Text file to evaluate on.")
-    text: str | None = optional(
-        "UTF-8 text to use instead of Python's documentation."
-    )
+    text: str | None = optional("UTF-8 text instead of Python's documentation.")
 
 
 def main() -> None:

@@ -35,13 +35,12 @@ def write(
     fillings = list(fillings)
     model = bert.load(f"{out}/model", do_lower_case=do_lower_case)
     path = f"{out}/page.html"
+    pictures = [_picture(model, fillings[0][0], layer) for layer in _LAYERS]
     page = string.Template(_TEMPLATE.read_text("utf-8")).substitute(
         facts="".join(f"<p>{html.escape(fact)}</p>" for fact in facts),
         masked=_rows(map(_filled, fillings)),
         neighbors=_rows(_neighbors(out, model)),
-        attention="".join(
-            _picture(model, fillings[0][0], layer) for layer in _LAYERS
-        ),
+        attention="".join(pictures),
     )
     files.write_text(path, page)
     return path
@@ -56,12 +55,11 @@ def _rows(rows: Iterable[Sequence[str]]) -> str:
 def _filled(filling: tuple) -> list[str]:
     sentence, word, best = filling
     known = {word.lower(), word}
-    shown = [
-        f"<b>{html.escape(piece)}</b> {p:.0%}"
-        if piece in known
-        else f"{html.escape(piece)} {p:.0%}"
-        for piece, p in best
-    ]
+    shown = []
+    for piece, p in best:
+        text = html.escape(piece)
+        text = f"<b>{text}</b>" if piece in known else text
+        shown.append(f"{text} {p:.0%}")
     return [html.escape(sentence), " &nbsp; ".join(shown), html.escape(word)]
 
 
@@ -71,11 +69,8 @@ def _neighbors(out: pathlib.Path, model: "bert.Model") -> list[list[str]]:
     counts: collections.Counter[str] = collections.Counter()
     for line in files.read_lines(f"{out}/train.txt"):
         counts.update(tokenizer.tokenize(line))
-    words = [
-        word
-        for word, count in counts.most_common()
-        if count >= 5 and re.fullmatch(r"[^\W\d_](\w*)", word)
-    ]
+    frequent = [word for word, count in counts.most_common() if count >= 5]
+    words = [x for x in frequent if re.fullmatch(r"[^\W\d_](\w*)", x)]
     ids = tokenizer.convert_tokens_to_ids(words)
     table = np.array(model.loaded.encoder.get_embedding_table())[ids]
     table -= table.mean(0)
@@ -97,8 +92,7 @@ def _picture(model: "bert.Model", text: str, layer: int) -> str:
     title = f"{_LAYERS[layer]} layer: {text}"
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/attention.png"
-        attention_picture.draw(
-            path, maps, tokens, title=title, heads=range(len(maps))
-        )
+        heads = range(len(maps))
+        attention_picture.draw(path, maps, tokens, title=title, heads=heads)
         data = base64.b64encode(pathlib.Path(path).read_bytes()).decode()
     return f"<p><img alt='attention' src='data:image/png;base64,{data}'></p>"

@@ -31,11 +31,9 @@ LENGTH = 64
 PREDICTIONS = 10
 _EVAL_BATCH = 64
 PARTS = {"train": 10, "eval": 5}  # text and records -> copies of the text
-_FILES = (
-    *(f"{part}.{kind}" for part in PARTS for kind in ("txt", "tf_record")),
-    *(f"{part}.tf_record.manifest.json" for part in PARTS),
-    *("vocab.txt", "bert_config.json", "questions.txt", "page.html"),
-)
+_KINDS = ("txt", "tf_record", "tf_record.manifest.json")
+_FILES = [f"{part}.{kind}" for part in PARTS for kind in _KINDS]
+_FILES += ["vocab.txt", "bert_config.json", "questions.txt", "page.html"]
 _MARK = "made_by_the_demo.txt"  # its folder may be replaced
 _NUM_QUESTIONS = 6
 _WORD = re.compile(r"[^\W\d_]+[,.।]?")
@@ -45,9 +43,7 @@ class DemoOptions(Settings):
     """Options of the demo."""
 
     text: str | None = optional("Your own UTF-8 text file.")
-    output_dir: str = setting(
-        "build/demo", "Folder of the results, replaced by each run."
-    )
+    output_dir: str = setting("build/demo", "Folder that each run replaces.")
     vocab_size: int | None = optional(
         "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
         "5000, or what --minutes choose.",
@@ -78,9 +74,8 @@ def _demo(options: DemoOptions) -> None:
     own = [f"--text={options.text}"] if options.text else []
     parts = [f"--{x}_output={out}/{x}.txt" for x in ("train", "eval")]
     _run("-m", "demo.corpus", *parts, *own)
-    chosen = sizes.of_text(
-        f"{out}/train.txt", options.vocab_size, options.minutes
-    )
+    path = f"{out}/train.txt"
+    chosen = sizes.of_text(path, options.vocab_size, options.minutes)
     facts = [f"{options.text or 'Documentation of Python'}: {chosen.reason}."]
     print("", *facts, sep="\n")
     make_records(out, chosen)
@@ -108,7 +103,7 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
         raise FileNotFoundError(f"{text}: no such text file (TEXT=...).")
     if text and pathlib.Path(text).resolve().is_relative_to(out.resolve()):
         raise ValueError(
-            f"{text} is in {out}, which the demo replaces; move it elsewhere."
+            f"{text} is in {out}, which the demo replaces; move it."
         )
     if text:
         sizes.check(text)
@@ -116,9 +111,8 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
     held = {path.name for path in out.iterdir()} - {locks.NAME}
     if held and _MARK not in held:
         raise ValueError(
-            f"--output_dir={out} holds {min(held)} and no "
-            f"{_MARK}, so a demo may not replace it; give a new folder, or "
-            "empty this one if nothing in it is needed."
+            f"--output_dir={out} holds {min(held)} and no {_MARK}, so a demo "
+            "may not replace it; give a new folder, or empty this one."
         )
     shutil.rmtree(out / "model", ignore_errors=True)
     for name in _FILES:
@@ -208,9 +202,8 @@ def _show_results(out: pathlib.Path) -> list[str]:
 
     results = events.read_eval_results(f"{out}/model/eval_results.txt")
     piece, commonest, majority = _baselines(out)
-    masked, following = (
-        results[f"{name}_accuracy"] for name in ("masked_lm", "next_sentence")
-    )
+    masked = results["masked_lm_accuracy"]
+    following = results["next_sentence_accuracy"]
     facts = [
         "On documents that share no sentence with the training text:",
         f"  masked words right        {masked:7.1%}   (always answering "
@@ -241,17 +234,14 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     return vocab[commonest], count / pieces.total(), majority
 
 
-def _show_fillings(
-    out: pathlib.Path, do_lower_case: bool
-) -> list[tuple[str, str, list]]:
+def _show_fillings(out: pathlib.Path, do_lower_case: bool) -> list[tuple]:
     """Masks a word in some evaluation sentences and prints the predictions.
 
     Returns each sentence, the masked word, and wordpieces with probabilities.
     """
     questions = _questions(out, do_lower_case)
-    files.write_text(
-        f"{out}/questions.txt", "".join(f"{q}\n" for q, _ in questions)
-    )
+    lines = "".join(f"{question}\n" for question, _ in questions)
+    files.write_text(f"{out}/questions.txt", lines)
     _run(
         "run_pretraining.py",
         "--do_predict",
@@ -320,11 +310,8 @@ def _model_flags(out: pathlib.Path) -> list[str]:
 def _run(*arguments: str, stdout: int | None = None) -> None:
     """Prints a command and runs it; ends the demo if it fails."""
     print(f"\n$ python {shlex.join(arguments)}", flush=True)
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        stdout=stdout,
-        check=False,
-    )
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, stdout=stdout, check=False)
     if done.returncode:
         sys.exit(f"error: the command above ended with {done.returncode}.")
 

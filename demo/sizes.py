@@ -8,8 +8,7 @@ import unicodedata
 from typing import NamedTuple
 
 from data.pretraining import corpus
-from data.storage import files
-from data.storage.json_files import read_json
+from data.storage import files, json_files
 from data.text.tokenization import BasicTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS
 from training.config import recipes
@@ -78,12 +77,10 @@ def of_text(path: str, most_wordpieces: int | None, minutes: float) -> Sizes:
         f"{len(cut):,} words, {share:.1%} of them with accents, which are "
         f"{'dropped, and so are capitals' if lower else 'kept, with capitals'}"
     )
-    return Sizes(
-        lower,
-        min(vocab_size, max(most_wordpieces, 2 * characters + 100)),
-        model,
-        f"{reason}; for {minutes:g} minutes: {model}" if minutes else reason,
-    )
+    if minutes:
+        reason += f"; for {minutes:g} minutes: {model}"
+    most_wordpieces = max(most_wordpieces, 2 * characters + 100)
+    return Sizes(lower, min(vocab_size, most_wordpieces), model, reason)
 
 
 def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
@@ -91,7 +88,7 @@ def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
 
     `records` are the training records, whose manifest has the text's size.
     """
-    counts = read_json(records + files.MANIFEST_SUFFIX)["counts"]
+    counts = json_files.read_json(records + files.MANIFEST_SUFFIX)["counts"]
     steps = _PASSES * counts["wordpieces"] // wordpieces_of_step
     return min(most, max(_LEAST_STEPS, steps))
 

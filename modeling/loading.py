@@ -24,6 +24,7 @@ _OBJECTIVES = {
     VECTORS: "sentence_vectors",
 }
 KINDS = (ENCODER, *_OBJECTIVES)
+_Shapes = Mapping[str, Any]  # of variables
 # Any of these variables shows the kind of a model.
 _HEADS = {
     SPAN: ("cls/squad/output_weights",),
@@ -115,9 +116,8 @@ def load(
         model = encoder = BertModel(config, dtype=dtype, **options)
     else:
         arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
-        model = objectives.get(_OBJECTIVES[kind])(
-            config, dtype=dtype, **arguments, **options
-        )
+        make = objectives.get(_OBJECTIVES[kind])
+        model = make(config, dtype=dtype, **arguments, **options)
         encoder = model.bert
     return LoadedModel(
         kind=kind,
@@ -139,7 +139,7 @@ def max_seq_length_of(found: ModelFolder) -> int | None:
     return length or read_max_seq_length(found.path)
 
 
-def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:
+def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
     """Returns the kind that the files say, or that the variables show."""
     if found.kind:
         return found.kind
@@ -155,22 +155,17 @@ def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:
             f"{', '.join(huggingface.TASKS)} (ask.py: --kind), or "
             f"kind='{ENCODER}' to leave it aside."
         )
-    larger = huggingface.larger_head(shapes)
-    if larger:
+    if larger := huggingface.larger_head(shapes):
         raise ValueError(
             f"{found.weights} is an ELECTRA with a head of Hugging Face "
-            f"({larger}) that has one more dense layer than ours, which is "
-            f"that of ELECTRA's code; pass kind='{ENCODER}' to leave it aside, "
-            "or fine-tune the encoder here."
+            f"({larger}) that has one more dense layer than ours; pass "
+            f"kind='{ENCODER}' to leave it aside, or fine-tune the encoder."
         )
     return ENCODER
 
 
 def _arguments(
-    found: ModelFolder,
-    kind: str,
-    shapes: Mapping[str, Any],
-    num_choices: int | None,
+    found: ModelFolder, kind: str, shapes: _Shapes, num_choices: int | None
 ) -> dict[str, Any]:
     """Returns the arguments of an objective beside the encoder's."""
     if kind == VECTORS:
@@ -184,18 +179,14 @@ def _arguments(
     size = num_choices if kind == "choice" else shapes.get(_OUTPUT, (0,))[0]
     if not size and kind == "choice":
         raise ValueError(
-            f"{found.weights} is a multiple-choice model that does not say how "
-            "many choices an example has; pass num_choices= (ask.py: "
-            "--num_choices)."
+            f"{found.weights} does not say how many choices an example has; "
+            "pass num_choices= (ask.py: --num_choices)."
         )
     return {"kind": kind, "num_labels": size, **found.head}
 
 
 def _labels(
-    found: ModelFolder,
-    kind: str,
-    shapes: Mapping[str, Any],
-    num_choices: int | None,
+    found: ModelFolder, kind: str, shapes: _Shapes, num_choices: int | None
 ) -> list[str] | None:
     """Returns the names of a model's labels, if it has any."""
     if kind not in KINDS:
@@ -238,8 +229,7 @@ def tokenizer_of(
     if not path:
         raise FileNotFoundError(
             f"{found.path} has no vocab.txt and no tokenizer.json; pass "
-            "vocab_file=, the vocabulary that the model was trained with, or "
-            "take the encoder alone by BertModel.from_folder."
+            "vocab_file=, or take BertModel.from_folder, the encoder alone."
         )
     vocab = vocabulary.load_vocab(path)
     if vocab_file and found.vocab_file and found.description:
@@ -258,14 +248,11 @@ def tokenizer_of(
 def _assign(checkpoint: Any, kind: str, model: Any) -> LoadReport:
     """Assigns the weights; refuses a model without its head's weights."""
     layers = [model] if kind == ENCODER else model.layers
-    reads_pooler = getattr(model, "reads_pooler", False)
     variables = checkpoints.variables_by_name(layers)
     report = checkpoints.require_fit(checkpoint, variables)
-    heads = [
-        n
-        for n in report.missing
-        if reads_pooler or not checkpoints.is_of_encoder(n)
-    ]
+    heads = report.missing
+    if not getattr(model, "reads_pooler", False):
+        heads = [n for n in heads if not checkpoints.is_of_encoder(n)]
     # A model of Hugging Face may have one of both heads of pretraining.
     is_pretrained = any(name in report.loaded for name in _HEADS[PRETRAINING])
     if heads and not is_pretrained:

@@ -39,8 +39,7 @@ def read(patterns: Sequence[str]) -> Runs:
         if not points and not folders & seen:
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
-                "events.out.tfevents*); give the output_dir of a run that has "
-                "trained or evaluated."
+                "events.out.tfevents*); give the output_dir of a run."
             )
         seen |= folders
         for name, tag, curve in points:
@@ -76,12 +75,10 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
             f"--tags={','.join(unknown)}: the runs have no such curve, only "
             f"{', '.join(sorted(there))}."
         )
-    num_rows = math.ceil(len(tags) / _COLUMNS)
-    figure = matplotlib.figure.Figure(
-        figsize=(4.5 * min(len(tags), _COLUMNS), 3.2 * num_rows + 0.6),
-        layout="constrained",
-    )
-    panels = figure.subplots(num_rows, min(len(tags), _COLUMNS), squeeze=False)
+    rows, columns = math.ceil(len(tags) / _COLUMNS), min(len(tags), _COLUMNS)
+    size = 4.5 * columns, 3.2 * rows + 0.6
+    figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False)
     names = dict.fromkeys(name for name, _ in runs)
     colors = {name: f"C{i}" for i, name in enumerate(names)}
     for axis, tag in zip(panels.flat, tags, strict=False):

@@ -17,24 +17,17 @@ import tensorflow as tf
 
 from data.finetuning.feature_options import EXAMPLE_NUMBER
 from data.progress import Progress
-from data.records import length_batches
-from data.records.damage import naming_damage
+from data.records import damage, length_batches
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
 from modeling import kernels, losses
 from modeling.objectives.base import Batch, Objective
 from training.devices import preemption
-from training.devices.strategy import (
-    all_workers,
-    batches_at_once,
-    distribute,
-    inference_form,
-    kind_of,
-    num_workers,
-    waits,
-)
+from training.devices import strategy as devices
 from training.loop import custom_gradients
 
+# Returns a shard's rows of every batch.
+MakeBatches = Callable[[Shard], tf.data.Dataset]
 # Features of a batch that are returned beside the outputs of a model.
 _KEPT = (
     "example_index",
@@ -50,9 +43,9 @@ def check_preempted(strategy: tf.distribute.Strategy) -> None:
 
     All workers must call it equally often; it gathers a number from each.
     """
-    if num_workers(strategy) == 1:
+    if devices.num_workers(strategy) == 1:
         preemption.check()
-    elif all_workers(strategy, [preemption.requested()]).any():
+    elif devices.all_workers(strategy, [preemption.requested()]).any():
         raise preemption.Preempted
 
 
@@ -66,31 +59,27 @@ class Inference(abc.ABC):
         self._dtype = dtype
         self._work = work
         self._strategy = tf.distribute.get_strategy()
-        self._gathers = num_workers(self._strategy) > 1
+        self._gathers = devices.num_workers(self._strategy) > 1
 
     @abc.abstractmethod
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Computes a device's part of a batch: name -> tensor [rows, ...]."""
 
     def over(
-        self,
-        make_batches: Callable[[Shard], tf.data.Dataset],
-        what: str,
-        num_steps: int | None = None,
+        self, make_batches: MakeBatches, what: str, num_steps: int | None = None
     ) -> Iterator[dict[str, list[np.ndarray]]]:
         """Yields the outputs of each batch: name -> an array of each device.
 
-        `make_batches` returns a shard's rows of every batch; `what` is a word
-        for errors. `num_steps` None = up to the end of the input. With several
-        workers it must be given, because a worker without batches would leave
-        the others waiting.
+        `what` is a word for errors. `num_steps` None = up to the end of the
+        input. With several workers it must be given, because a worker without
+        batches would leave the others waiting.
         """
-        iterator = iter(distribute(self._strategy, make_batches))
+        iterator = iter(devices.distribute(self._strategy, make_batches))
         steps = itertools.count() if num_steps is None else range(num_steps)
         for _ in steps:
             check_preempted(self._strategy)
             try:
-                with waits(self._strategy).on(what):
+                with devices.waits(self._strategy).on(what):
                     outputs = self._arrays(self._step(iterator))
             except tf.errors.OutOfRangeError:
                 if num_steps is None:
@@ -101,32 +90,27 @@ class Inference(abc.ABC):
     def given(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Computes a batch whose rows can be divided among the devices."""
         count = self._strategy.num_replicas_in_sync
+        split = {name: np.split(x, count) for name, x in batch.items()}
 
         def part(context):
             number = context.replica_id_in_sync_group
-            return {
-                name: tf.constant(np.split(values, count)[number])
-                for name, values in batch.items()
-            }
+            return {n: tf.constant(x[number]) for n, x in split.items()}
 
         check_preempted(self._strategy)
-        parts = self._strategy.experimental_distribute_values_from_function(
-            part
-        )
-        with waits(self._strategy).on("an answer"):
+        distribute = self._strategy.experimental_distribute_values_from_function
+        parts = distribute(part)
+        with devices.waits(self._strategy).on("an answer"):
             outputs = self._arrays(self._given_step(parts))
         return {name: np.concatenate(x) for name, x in outputs.items()}
 
     def _arrays(self, outputs):
         """Copies outputs from the replicas; with several workers, from one."""
         last = 1 if self._gathers else None  # every replica has all rows
-        return {
-            name: [
-                part.numpy()
-                for part in self._strategy.experimental_local_results(x)[:last]
-            ]
-            for name, x in outputs.items()
-        }
+        arrays = {}
+        for name, x in outputs.items():
+            parts = self._strategy.experimental_local_results(x)[:last]
+            arrays[name] = [part.numpy() for part in parts]
+        return arrays
 
     @tf.function(autograph=False)
     def _step(self, iterator):
@@ -142,7 +126,7 @@ class Inference(abc.ABC):
             return self._strategy.run(self._replica_step, args=(batch,))
 
     def _replica_step(self, batch):
-        form = inference_form(self._strategy, self._dtype, self._work)
+        form = devices.inference_form(self._strategy, self._dtype, self._work)
         with kernels.form(form):
             outputs = self.compute(batch)
         if not self._gathers:
@@ -176,14 +160,14 @@ def in_order(
     lengths = [length(row) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: -lengths[i])
     batches = _cut(order, lengths, batch_size, longest)
-    at_once = batches_at_once(strategy or tf.distribute.get_strategy())
+    strategy = strategy or tf.distribute.get_strategy()
+    at_once = devices.batches_at_once(strategy)
     outputs = [None] * len(rows)
     pool = futures.ThreadPoolExecutor(at_once)
     apply = pool.map if min(at_once, len(batches)) > 1 else map
     try:
-        found = apply(
-            lambda places: compute([rows[i] for i in places]), batches
-        )
+        of_batches = ([rows[i] for i in places] for places in batches)
+        found = apply(compute, of_batches)
         for places, of_batch in zip(batches, found, strict=True):
             for i, output in zip(places, of_batch, strict=True):
                 outputs[i] = output
@@ -216,10 +200,7 @@ class Evaluator(Inference):
         self._model = model
 
     def evaluate(
-        self,
-        make_batches: Callable[[Shard], tf.data.Dataset],
-        *,
-        num_steps: int,
+        self, make_batches: MakeBatches, *, num_steps: int
     ) -> dict[str, float]:
         """Averages the metrics of `num_steps` batches of equal size.
 
@@ -227,9 +208,8 @@ class Evaluator(Inference):
         the losses of the batches, as in the original.
         """
         sums = defaultdict(float)
-        with Progress(
-            "evaluating", total=num_steps, unit="batches"
-        ) as progress:
+        shown = Progress("evaluating", total=num_steps, unit="batches")
+        with shown as progress:
             for outputs in self.over(make_batches, "an evaluation", num_steps):
                 for name, parts in outputs.items():
                     metric = np.concatenate(parts).sum(axis=0)
@@ -240,9 +220,8 @@ class Evaluator(Inference):
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Computes sum and weight of each metric, [1, 2]."""
         replica = tf.distribute.get_replica_context()
-        weights = replica.all_reduce(
-            tf.distribute.ReduceOp.SUM, self._model.loss_weights(batch)
-        )
+        weights = self._model.loss_weights(batch)
+        weights = replica.all_reduce(tf.distribute.ReduceOp.SUM, weights)
         loss, metrics = self._model.losses(batch, weights, None)
         mean = tf.stack([loss, 1.0 / replica.num_replicas_in_sync])
         return {n: x[tf.newaxis] for n, x in {**metrics, "loss": mean}.items()}
@@ -275,7 +254,8 @@ class OutputCollector(Inference):
           `label_mask` and `example_number` are there if the records have them.
           Rows of shorter batches are padded with zeros.
         """
-        config, multiple = self._config, kind_of(self._strategy).multiple
+        config = self._config
+        multiple = devices.kind_of(self._strategy).multiple
         places = files.count * (multiple if batching["trim"] else longest)
         # The value in the first call counts, which traces the graph.
         self._work = places * config.num_hidden_layers * config.hidden_size
@@ -289,10 +269,10 @@ class OutputCollector(Inference):
         num_steps = None
         if not batching["trim"]:
             num_steps = -(-files.count // batching["batch_size"])
-        elif num_workers(self._strategy) > 1:  # reads all records
+        elif devices.num_workers(self._strategy) > 1:  # reads all records
             num_steps = sum(1 for _ in make_batches(WHOLE))
         with (
-            naming_damage(files.segments, files.specs),
+            damage.naming_damage(files.segments, files.specs),
             Progress(what, total=files.count, unit="examples") as progress,
         ):
             for outputs in self.over(make_batches, what, num_steps):

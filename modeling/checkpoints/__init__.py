@@ -10,7 +10,6 @@ vector_form        how a text becomes one vector, and the files that say it
 
 from modeling.checkpoints.assign import (  # noqa: F401
     LoadReport,
-    Weights,
     assign,
     is_of_encoder,
     require_fit,
@@ -20,8 +19,4 @@ from modeling.checkpoints.model_folder import (  # noqa: F401
     init_from_checkpoint,
     open_checkpoint,
 )
-from modeling.checkpoints.tf1 import (  # noqa: F401
-    Checkpoint,
-    require_readable,
-    write,
-)
+from modeling.checkpoints.tf1 import Checkpoint, require_readable, write  # noqa: F401

@@ -11,6 +11,7 @@ from absl import logging
 
 from modeling.checkpoints.tf1 import is_weight
 
+Variables = Mapping[str, tf.Variable]
 # Scopes of encoders -> the kind of model.
 _ENCODERS = {
     "bert": "a BERT",
@@ -39,20 +40,14 @@ def is_of_encoder(name: str) -> bool:
     return name.startswith(("bert/", "electra/"))
 
 
-def variables_by_name(
-    layers: Iterable[keras.layers.Layer],
-) -> dict[str, tf.Variable]:
+def variables_by_name(layers: Iterable[keras.layers.Layer]) -> Variables:
     """Maps checkpoint names to a model's variables, in the order of creation.
 
     `layers` are the top layers of a model, each built on its own, so that a
     variable's path starts with the layer's name (`bert/...`). The variables of
     frozen layers are included.
     """
-    return {
-        variable.path: variable.value
-        for layer in layers
-        for variable in layer.weights
-    }
+    return {x.path: x.value for layer in layers for x in layer.weights}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +87,7 @@ class LoadReport:
         logging.log(level, "%s", self)
 
 
-def compare(
-    checkpoint: Weights, variables: Mapping[str, tf.Variable]
-) -> LoadReport:
+def compare(checkpoint: Weights, variables: Variables) -> LoadReport:
     """Reports which variables a checkpoint has, without loading them."""
     shapes = checkpoint.shapes
     misshapen = {
@@ -103,22 +96,17 @@ def compare(
         for name, variable in variables.items()
         if name in shapes and shapes[name] != tuple(variable.shape)
     }
-    return LoadReport(
-        source=checkpoint.prefix,
-        loaded=tuple(
-            n for n in variables if n in shapes and n not in misshapen
-        ),
-        missing=tuple(n for n in variables if n not in shapes),
-        unused=tuple(
-            n for n in sorted(shapes) if is_weight(n) and n not in variables
-        ),
-        misshapen=misshapen,
-    )
+    missing = [name for name in variables if name not in shapes]
+    loaded = [n for n in variables if n in shapes and n not in misshapen]
+    weights = filter(is_weight, sorted(shapes))
+    unused = [name for name in weights if name not in variables]
+    lists = map(tuple, (loaded, missing, unused))
+    return LoadReport(checkpoint.prefix, *lists, misshapen)
 
 
 def assign(
     checkpoint: Weights,
-    variables: Mapping[str, tf.Variable],
+    variables: Variables,
     rows: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
     """Reads all values, then assigns them.
@@ -136,9 +124,7 @@ def assign(
 
 
 def require_fit(
-    checkpoint: Weights,
-    variables: Mapping[str, tf.Variable],
-    heads: Collection[str] = (),
+    checkpoint: Weights, variables: Variables, heads: Collection[str] = ()
 ) -> LoadReport:
     """Raises ValueError if a model cannot start from a checkpoint.
 
@@ -156,25 +142,20 @@ def require_fit(
     """
     _require_kind(checkpoint, variables)
     report = compare(checkpoint, variables)
-    no_encoder = [
-        name
-        for name in report.missing
-        if is_of_encoder(name) and not name.startswith("bert/pooler/")
-    ]
+    missing = [n for n in report.missing if not n.startswith("bert/pooler/")]
     # Differs from the original: a missing encoder is an error, because the
     # original loads the intersection of names without a message, and so a wrong
     # file trains from random weights.
     lines = report.misshapen
     wrong = [lines[name] for name in lines if name not in heads]
-    wrong += [f"{name}: missing" for name in no_encoder]
+    wrong += [f"{name}: missing" for name in filter(is_of_encoder, missing)]
     if wrong:
-        more = f"\n  ... and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        shown = "\n  ".join(wrong[:8])
         raise ValueError(
-            f"{checkpoint.prefix} does not fit the configuration:\n  "
-            + "\n  ".join(wrong[:8])
-            + more
-            + "\nUse the bert_config.json that came with the checkpoint "
-            "(--bert_config_file), or another --init_checkpoint."
+            f"{checkpoint.prefix} does not fit the configuration:\n  {shown}\n"
+            f"{len(wrong)} variables differ. Use the bert_config.json that "
+            "came with the checkpoint (--bert_config_file), or another "
+            "--init_checkpoint."
         )
     return report
 
@@ -191,16 +172,14 @@ def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
         raise ValueError(
             f"{checkpoint.prefix} holds only the generator of an ELECTRA "
             "(generator/encoder/...); the programs use the discriminator "
-            "(electra/encoder/...). Give the checkpoint with both, or Hugging "
-            "Face's folder of the discriminator, such as "
-            "electra-small-discriminator."
+            "(electra/encoder/...). Give the checkpoint with both, or a "
+            "folder of Hugging Face such as electra-small-discriminator."
         )
     is_electra = "false" if "bert" in wanted else "true"
     raise ValueError(
         f"{checkpoint.prefix} is {_ENCODERS[found.pop()]}, but the "
         f"configuration is that of {_ENCODERS[wanted.pop()]} (its "
         f'"electra" is {is_electra}). Give the configuration of this '
-        "checkpoint (of a released ELECTRA configs/electra_small.json, "
-        "electra_base.json or electra_large.json) by --bert_config_file, or "
-        "another --init_checkpoint."
+        "checkpoint (of a released ELECTRA such as configs/electra_small.json) "
+        "by --bert_config_file, or another --init_checkpoint."
     )

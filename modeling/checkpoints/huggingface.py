@@ -13,12 +13,7 @@ import tensorflow as tf
 
 from data.storage import files
 from data.storage.json_files import find_json, read_json
-from modeling.checkpoints.huggingface_names import (
-    is_transposed,
-    of_generator,
-    our_name,
-    their_name,
-)
+from modeling.checkpoints import huggingface_names
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -45,9 +40,7 @@ _DECODERS = {
     "generator_lm_head.weight": "electra/embeddings/word_embeddings",
 }
 # Constants in files of old versions.
-_BUFFERS = re.compile(
-    r"((bert|electra)\.)?embeddings\.(position_ids|token_type_ids)"
-)
+_BUFFERS = re.compile(r"(\w+\.)?embeddings\.(position_ids|token_type_ids)")
 _REMEDY = (
     "download it again (a file of some hundred bytes is only a pointer: `git "
     "lfs pull` gets what it stands for)"
@@ -115,20 +108,22 @@ class HuggingFaceCheckpoint:
         tensors = [(file, name) for file in self._files for name in file.keys()]
         names = [name for _, name in tensors]
         heads = {name.partition(".")[0] for name in names}
-        scope = self._scope(heads)
-        is_generator = (  # an encoder with a masked LM
-            "generator_predictions" in heads
-            and "discriminator_predictions" not in heads
-        )
+        config = find_json(os.path.join(path, CONFIG))
+        is_electra = config.get("model_type") == "electra"
+        is_electra |= not heads.isdisjoint({"electra", "embeddings_project"})
+        scope = "electra" if is_electra else "bert"  # of names without one
+        # An encoder with a masked LM is a generator.
+        is_generator = "generator_predictions" in heads
+        is_generator &= "discriminator_predictions" not in heads
         has_larger_head = bool(larger_head(names))
         for file, theirs in tensors:
-            ours = our_name(theirs, scope) or theirs
+            ours = huggingface_names.our_name(theirs, scope) or theirs
             # The classifier of a larger head reads other vectors.
             if has_larger_head and theirs.startswith("classifier"):
                 ours = theirs
-            self._add(
-                file, theirs, of_generator(ours) if is_generator else ours
-            )
+            if is_generator:
+                ours = huggingface_names.of_generator(ours)
+            self._add(file, theirs, ours)
         self._drop_second_tables()
 
     def read(self, name: str) -> np.ndarray:
@@ -138,7 +133,8 @@ class HuggingFaceCheckpoint:
             value = file.get_tensor(theirs).astype(np.float32)
         except safetensors.SafetensorError as error:
             raise self._damaged(self._files[file], error) from None
-        return np.ascontiguousarray(value.T) if is_transposed(name) else value
+        is_transposed = huggingface_names.is_transposed(name)
+        return np.ascontiguousarray(value.T) if is_transposed else value
 
     def _file_names(self) -> list[str]:
         """Returns the names of the files with the tensors."""
@@ -154,11 +150,10 @@ class HuggingFaceCheckpoint:
                 ".save_pretrained(NEW_DIR)."
             )
         names = read_json(index, ("weight_map",), _REMEDY)["weight_map"]
-        if not isinstance(names, dict):
-            raise self._damaged(INDEX, "weight_map is no object")
-        if not all(isinstance(name, str) for name in names.values()):
+        found = list(names.values()) if isinstance(names, dict) else [None]
+        if not all(isinstance(name, str) for name in found):
             raise self._damaged(INDEX, "weight_map has no names of files")
-        return sorted(set(names.values()))
+        return sorted(set(found))
 
     def _open(self, name: str):
         """Opens one file; tensors are read on demand."""
@@ -179,13 +174,6 @@ class HuggingFaceCheckpoint:
         except safetensors.SafetensorError as error:
             raise self._damaged(name, error) from None
 
-    def _scope(self, heads: Collection[str]) -> str:
-        """Returns `electra` or `bert`, the scope of names without one."""
-        if "electra" in heads or "embeddings_project" in heads:
-            return "electra"
-        config = find_json(os.path.join(self.prefix, CONFIG))
-        return "electra" if config.get("model_type") == "electra" else "bert"
-
     def _add(self, file, theirs: str, ours: str) -> None:
         """Adds a tensor under our name, with its shape."""
         if _BUFFERS.fullmatch(theirs):
@@ -198,7 +186,8 @@ class HuggingFaceCheckpoint:
                 "was before it was quantized."
             )
         shape = tuple(tensor.get_shape())
-        self.shapes[ours] = shape[::-1] if is_transposed(ours) else shape
+        is_transposed = huggingface_names.is_transposed(ours)
+        self.shapes[ours] = shape[::-1] if is_transposed else shape
         self._places[ours] = file, theirs
 
     def _drop_second_tables(self) -> None:
@@ -210,8 +199,7 @@ class HuggingFaceCheckpoint:
             if not np.array_equal(self.read(decoder), self.read(table)):
                 raise ValueError(
                     f"{self.prefix}: {decoder} is not the word embedding "
-                    "table; this masked LM has an output matrix of its own, "
-                    "ours has none. Take a model with tied embeddings."
+                    "table, but ours is. Take a model with tied embeddings."
                 )
             del self.shapes[decoder], self._places[decoder]
 
@@ -233,28 +221,25 @@ def to_tensors(
     """
     tensors = {}
     for ours, value in variables.items():
-        theirs = their_name(ours)
+        theirs = huggingface_names.their_name(ours)
         if theirs is None:
             raise ValueError(
                 f"{ours}: Hugging Face's BERT classes have no such weights; "
-                "only the encoder and the heads of pretraining, of "
-                "classification (of texts, words, choices) and of questions "
-                "can be converted."
+                "only the encoder and the heads of pretraining, texts, words, "
+                "choices and questions can be converted."
             )
         if is_encoder_alone:
             theirs = theirs.removeprefix("bert.").removeprefix("electra.")
         # safetensors writes the bytes in memory; a view's bytes would be the
         # untransposed matrix.
-        tensors[theirs] = np.ascontiguousarray(
-            value.T if is_transposed(ours) else value, np.float32
-        )
+        value = value.T if huggingface_names.is_transposed(ours) else value
+        tensors[theirs] = np.ascontiguousarray(value, np.float32)
     return tensors
 
 
 def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes `model.safetensors` with the tensors into an existing folder."""
-    path = os.path.join(folder, WEIGHTS)
     # transformers refuses a file without this entry.
     content = safetensors.numpy.save(dict(tensors), metadata={"format": "pt"})
-    with files.open_whole(path) as file:
+    with files.open_whole(os.path.join(folder, WEIGHTS)) as file:
         file.write(content)

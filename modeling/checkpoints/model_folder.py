@@ -12,7 +12,6 @@ from data.storage import files
 from data.storage.json_files import find_json, read_json
 from modeling.checkpoints import huggingface, tf1
 from modeling.checkpoints.assign import LoadReport, Weights, assign, require_fit
-from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.config import BertConfig, label_names
 
 CONFIG = "bert_config.json"
@@ -38,9 +37,8 @@ _TRIALS = "trials.json"
 _PRETRAINING = "pretraining"
 # The files of a model, as errors name them.
 _EXPECTED = (
-    f"{CONFIG}, {VOCABULARIES[0]} and a checkpoint such as "
-    f"bert_model.ckpt.index, or {huggingface.CONFIG}, {VOCABULARIES[0]} and "
-    f"{huggingface.WEIGHTS}"
+    "bert_config.json, vocab.txt and a checkpoint such as "
+    "bert_model.ckpt.index, or config.json, vocab.txt and model.safetensors"
 )
 
 
@@ -130,8 +128,7 @@ def _find(path: str) -> ModelFolder:
             "own, or give the first by its prefix: "
             f"{os.path.join(folder, prefixes[0])}"
         )
-    described = _described(folder, prefixes)
-    if described:
+    if described := _described(folder, prefixes):
         return _original(folder, described)
     if not prefixes:
         raise _no_model(folder, names)
@@ -158,7 +155,7 @@ def open_checkpoint(path: str) -> Weights:
     if tf.io.gfile.isdir(path) and not _is_prefix(path):
         path = find(path).weights
     if huggingface.is_folder(path):
-        return HuggingFaceCheckpoint(path)
+        return huggingface.HuggingFaceCheckpoint(path)
     return tf1.Checkpoint(path)
 
 
@@ -329,9 +326,7 @@ def _no_folder(path: str) -> Exception:
 
 def _no_model(folder: str, names: list[str]) -> FileNotFoundError:
     """The error for a folder without weights."""
-    is_stopped = DESCRIPTION in names or any(
-        name.startswith("trial-") for name in names
-    )
+    is_stopped = any(n.startswith((DESCRIPTION, "trial-")) for n in names)
     or_again = " Or give the command of its run again, which was stopped."
     return FileNotFoundError(
         f"{folder} holds no model, but {', '.join(names) or 'nothing':.300}. "

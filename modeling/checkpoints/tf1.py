@@ -128,9 +128,8 @@ class Checkpoint:
 
     def weights(self) -> dict[str, np.ndarray]:
         """Reads all variables but optimizer slots, step and loss scale."""
-        return {
-            name: self.read(name) for name in filter(is_weight, self.shapes)
-        }
+        names = filter(is_weight, self.shapes)
+        return {name: self.read(name) for name in names}
 
     def _damaged(self, error: Exception) -> ValueError:
         return ValueError(
@@ -239,17 +238,12 @@ def _move(source: str, target: str, num_data_files: int) -> None:
     """Gives a checkpoint its final name."""
     # The index comes last, because it makes the checkpoint visible.
     endings = [*_data_endings(num_data_files), ".index"]
-    for ending in endings:
-        _flush(source + ending)
+    if "://" not in source:  # a local disk has buffers
+        for ending in endings:
+            with open(source + ending, "rb") as file:
+                os.fsync(file.fileno())
     for ending in endings:
         tf.io.gfile.rename(source + ending, target + ending, overwrite=True)
-
-
-def _flush(path: str) -> None:
-    """Writes a local file's buffers to the disk."""
-    if "://" not in path:
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
 
 
 def _reason(error: Exception) -> str:

@@ -12,13 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from data.storage import files
-from data.storage.json_files import (
-    find_json,
-    read_json,
-    read_json_list,
-    write_json,
-)
+from data.storage import files, json_files
 from data.text.tokenizer_files import read_settings
 from modeling.choices import VECTOR_POOLINGS
 
@@ -76,8 +70,7 @@ class VectorForm:
 
         Raises ValueError for a size that the model does not have.
         """
-        wrong = [n for n in self.vector_sizes if not 0 < n <= hidden_size]
-        if wrong:
+        if wrong := [n for n in self.vector_sizes if not 0 < n <= hidden_size]:
             raise ValueError(
                 f"--vector_sizes has {wrong[0]}, but the model's vectors have "
                 f"{hidden_size} numbers; give sizes of 1 to {hidden_size}."
@@ -104,7 +97,8 @@ class VectorForm:
 
     def write(self, folder: str) -> None:
         """Writes the form to the folder of a model."""
-        write_json(os.path.join(folder, VECTOR_FORM), dataclasses.asdict(self))
+        path = os.path.join(folder, VECTOR_FORM)
+        json_files.write_json(path, dataclasses.asdict(self))
 
     @classmethod
     def find(cls, folder: str) -> Self | None:
@@ -115,7 +109,7 @@ class VectorForm:
         """
         path = os.path.join(folder, VECTOR_FORM)
         if files.exists(path):
-            facts = read_json(path)
+            facts = json_files.read_json(path)
         elif files.exists(path := os.path.join(folder, _MODULES)):
             facts = _read_theirs(folder)
         else:
@@ -147,7 +141,7 @@ def _read_theirs(folder: str) -> dict[str, Any]:
 def _arguments(folder: str) -> dict[str, Any]:
     """Reads them from files whose values may have any type."""
     path = os.path.join(folder, _MODULES)
-    modules = read_json_list(path, ("type", "path"), _REMEDY)
+    modules = json_files.read_json_list(path, ("type", "path"), _REMEDY)
     names = [module["type"].rpartition(".")[2] for module in modules]
     if tuple(names) not in (_KNOWN[:2], _KNOWN):
         raise ValueError(
@@ -238,14 +232,14 @@ def write_theirs(folder: str, form: VectorForm, hidden_size: int) -> None:
     if form.vector_sizes:
         config["vector_sizes"] = form.vector_sizes
     texts = {"max_seq_length": form.max_seq_length, "do_lower_case": False}
-    write_json(os.path.join(folder, _POOLING, "config.json"), pooling)
+    contents = {f"{_POOLING}/config.json": pooling}
     if form.normalize:
-        write_json(os.path.join(folder, paths[2], "config.json"), {})
-    write_json(os.path.join(folder, _TEXTS), texts)
-    write_json(os.path.join(folder, _CONFIG), config)
-    write_json(os.path.join(folder, _MODULES), modules)
+        contents["2_Normalize/config.json"] = {}
+    contents |= {_TEXTS: texts, _CONFIG: config, _MODULES: modules}
+    for name, content in contents.items():
+        json_files.write_json(os.path.join(folder, name), content)
 
 
 def _read(folder: str, name: str) -> dict[str, Any]:
     """Returns the content of a file, {} if there is none."""
-    return find_json(os.path.join(folder, name), remedy=_REMEDY)
+    return json_files.find_json(os.path.join(folder, name), remedy=_REMEDY)

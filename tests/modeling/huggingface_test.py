@@ -18,7 +18,7 @@ from modeling import (
     TaskModel,
     checkpoints,
 )
-from modeling.checkpoints import huggingface
+from modeling.checkpoints import huggingface, huggingface_names
 from modeling.config import from_huggingface, to_huggingface
 from tests.support import huggingface_support as theirs
 from tests.support import rounding
@@ -144,10 +144,13 @@ def test_every_variable_of_the_original_has_one_counterpart(goldens):
     names = checkpoints.open_checkpoint(str(goldens / "model/init")).shapes
     weights = [n for n in names if n.startswith(("bert/", "cls/"))]
     weights = [n for n in weights if not n.endswith(("adam_m", "adam_v"))]
-    translated = {huggingface.their_name(name) for name in weights}
+    translated = {huggingface_names.their_name(name) for name in weights}
     assert len(translated) == len(weights) == 62
     for name in weights:
-        assert huggingface.our_name(huggingface.their_name(name)) == name
+        assert (
+            huggingface_names.our_name(huggingface_names.their_name(name))
+            == name
+        )
 
 
 def test_old_names_are_the_same_tensors(tmp_path):

@@ -121,7 +121,7 @@ def test_the_program_prints_the_answers_of_python(
 )
 def test_lines_of_the_other_kinds(kind, line, asked, answer, text):
     # python_answers_test has what their models answer.
-    assert asking.asked_by(line, kind) == asked
+    assert asking.asked_by(line, kind, None, "the line") == asked
     assert asking.to_text(line, kind, answer) == text
     assert json.loads(asking.to_json(line, kind, answer)) == {
         "text": line,

@@ -23,7 +23,7 @@ TOKENS = (
 
 @dataclasses.dataclass
 class ChangedModel:
-    """A model of a checkpoint, with its weights; it reads as a checkpoint does.
+    """A model of a checkpoint, with its weights.
 
     Attributes:
       options: what the conversion does.
@@ -60,10 +60,6 @@ class ChangedModel:
         """Our name -> shape in the changed model."""
         # A file of TensorFlow 2 holds text, too, which has no shape of its own.
         return {name: np.shape(value) for name, value in self.values.items()}
-
-    def read(self, name: str) -> np.ndarray:
-        """Returns a variable's value in the changed model."""
-        return self.values[name]
 
     def take(self, tables: tuple[str, ...], rows: list[list[int]]) -> None:
         """Makes the rows of some tables of the rows that they have.

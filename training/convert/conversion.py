@@ -20,19 +20,13 @@ from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer_files import TokenizerSettings
 from modeling import checkpoints
 from modeling.bert import BertModel
-from modeling.checkpoints import huggingface, model_folder
-from modeling.checkpoints.huggingface_names import (
-    of_encoder,
-    of_generator,
-    their_name,
-)
+from modeling.checkpoints import huggingface, huggingface_names, model_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
-from training.convert import cutting, descriptions, growth
+from training.convert import cutting, descriptions, generator, growth
 from training.convert.changed_model import ChangedModel
-from training.convert.generator import SCOPES, choose_part
 from training.start.description import warn_if_unfinished
 
 # Class of transformers -> the variables that it needs; the first that fits.
@@ -137,51 +131,40 @@ def _move_files(source: str, folder: str) -> None:
 
 def _write_original(folder: str, model: ChangedModel) -> None:
     """Writes bert_model.ckpt, bert_config.json, task.json and labels.txt."""
-    names = [name for name in model.values if their_name(of_encoder(name))]
-    left_out = sorted(model.values.keys() - {*names})
-    if left_out:
-        logging.warning(
-            "%d tensors have no counterpart and are left out: %s",
-            *(len(left_out), ", ".join(left_out)),
-        )
-    files.write_text(
-        os.path.join(folder, "bert_config.json"), model.config.to_json_string()
-    )
+    ours = {name: huggingface_names.of_encoder(name) for name in model.values}
+    names = [n for n, x in ours.items() if huggingface_names.their_name(x)]
+    if left_out := sorted(model.values.keys() - {*names}):
+        logging.warning("Left out, no counterpart: %s", ", ".join(left_out))
+    config_file = os.path.join(folder, model_folder.CONFIG)
+    files.write_text(config_file, model.config.to_json_string())
     descriptions.write_task(folder, model, "bert_model.ckpt")
     labels, has_head = list(model.found.labels), "output_weights" in names
     if has_head and model.options.labels_file and model.kind != "choice":
         _labels(model)
     if has_head and labels != descriptions.numbered(len(labels)):
-        files.write_text(
-            os.path.join(folder, model_folder.LABELS),
-            "".join(f"{label}\n" for label in labels),
-        )
-    name_of = of_generator if model.is_generator else str
-    values = {name_of(name): model.read(name) for name in names}
+        path = os.path.join(folder, model_folder.LABELS)
+        files.write_text(path, "".join(f"{label}\n" for label in labels))
+    name_of = huggingface_names.of_generator if model.is_generator else str
+    values = {name_of(name): model.values[name] for name in names}
     checkpoints.write(os.path.join(folder, "bert_model.ckpt"), values)
-    logging.info(
-        "The original's programs need --do_lower_case=%s.",
-        model.texts.do_lower_case,
-    )
+    lower = model.texts.do_lower_case
+    logging.info("The original's programs need --do_lower_case=%s.", lower)
 
 
 def _write_huggingface(folder: str, model: ChangedModel) -> None:
     """Writes model.safetensors, config.json and special_tokens_map.json."""
     names = [*model.values]
     if not model.is_generator:
-        names = [name for name in names if not name.startswith(SCOPES)]
+        names = [n for n in names if not n.startswith(generator.SCOPES)]
     if len(names) < len(model.values):
-        logging.info(
-            "The generator is left out; --electra_part=generator converts it."
-        )
+        logging.info("The generator is left out; see --electra_part.")
     if model.is_generator and model.config.hidden_act != "gelu_exact":
         raise ValueError(
             f"hidden_act is {model.config.hidden_act!r}, but the generator's "
             "head always has gelu_exact in Hugging Face's class; such a "
             "generator stays here."
         )
-    values = to_huggingface(model.config.to_dict())
-    values |= _head(model, names)
+    values = to_huggingface(model.config.to_dict()) | _head(model, names)
     ids, special = model.ids, tokenizer_files.SPECIAL_TOKENS
     vocabulary.require_tokens(ids, [*special.values()], "vocab.txt")
     if model.texts.never_split:
@@ -191,7 +174,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     _write_json(folder, huggingface.CONFIG, values)
     # Transformers does not read it; a later conversion or command here does.
     descriptions.write_task(folder, model, ".")
-    weights = {name: model.read(name) for name in names}
+    weights = {name: model.values[name] for name in names}
     (name,) = values["architectures"]
     is_alone = name.endswith("Model")
     tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
@@ -202,11 +185,8 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
 def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     """Opens a model; adds and takes away what the options say."""
     logging.info("Converting %s.", found.weights)
-    config_file = (
-        options.bert_config_file
-        or found.config_file
-        or os.path.join(found.path, model_folder.CONFIG)
-    )
+    config_file = options.bert_config_file or found.config_file
+    config_file = config_file or os.path.join(found.path, model_folder.CONFIG)
     config = BertConfig.from_json_file(config_file)
     vocab_file = options.vocab_file or found.vocab_file
     if not vocab_file or not files.exists(vocab_file):
@@ -224,8 +204,11 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     prefix, names = checkpoint.prefix, filter(is_weight, checkpoint.shapes)
     values = {name: checkpoint.read(name) for name in names}
     model = ChangedModel(options, found, prefix, config, tokens, texts, values)
-    choose_part(model)
-    _check_fit(model)
+    generator.choose_part(model)
+    # The encoder is whole and fits the configuration.
+    encoder = checkpoints.variables_by_name([BertModel(model.config)])
+    for name in checkpoints.require_fit(model, encoder).missing:
+        logging.warning("%s has no %s.", model.prefix, name)
     vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
     if options.max_position_embeddings:
         growth.add_positions(model, options.max_position_embeddings)
@@ -265,14 +248,6 @@ def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
     """Writes a JSON file as transformers does."""
     text = json.dumps(content, indent=2, sort_keys=True)
     files.write_text(os.path.join(folder, name), text + "\n")
-
-
-def _check_fit(model: ChangedModel) -> None:
-    """Checks that the encoder is whole and fits the configuration."""
-    encoder = checkpoints.variables_by_name([BertModel(model.config)])
-    report = checkpoints.require_fit(model, encoder)
-    for name in report.missing:
-        logging.warning("%s has no %s.", model.prefix, name)
 
 
 def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:

@@ -28,13 +28,8 @@ def write_task(folder: str, model: ChangedModel, weights: str) -> None:
     elif weights != "." and kind in KINDS and "output_weights" in model.shapes:
         described = _of_head(model)
     if described:
-        dataclasses.replace(
-            described,
-            weights=weights,
-            do_lower_case=model.texts.do_lower_case,
-            never_split=model.texts.never_split,
-            save_best="",
-        ).write(folder, None)
+        changes = {"weights": weights, "save_best": "", **vars(model.texts)}
+        dataclasses.replace(described, **changes).write(folder, None)
 
 
 def _of_head(model: ChangedModel) -> TaskDescription | None:

@@ -34,11 +34,9 @@ def choose_part(model: ChangedModel) -> None:
     }
     if is_beside:
         # The sizes of the configuration are the discriminator's.
-        kernels = [
-            shape
-            for name, shape in model.shapes.items()
-            if name.endswith("/intermediate/dense/kernel")
-        ]
+        ending = "/intermediate/dense/kernel"
+        shapes = model.shapes.items()
+        kernels = [shape for name, shape in shapes if name.endswith(ending)]
         hidden_size, intermediate_size = kernels[0]
         model.resize(
             embedding_size=model.config.embedding_width,

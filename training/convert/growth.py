@@ -10,7 +10,6 @@ from data.text.tokenization import BasicTokenizer, WordpieceTokenizer
 from training.convert.changed_model import POSITIONS, TOKENS, ChangedModel
 
 _UNUSED = re.compile(r"\[unused\d+\]")
-_MOST_NAMED = 8
 
 
 def add_positions(model: ChangedModel, number: int) -> None:
@@ -72,9 +71,12 @@ def add_words(model: ChangedModel) -> None:
         "begins with the mean of its wordpieces' weights and needs training.",
         *(len(words), num_unused, len(new) - num_unused),
     )
-    known = sorted(set(words) - set(new))
-    _warn("%d words are in the vocabulary already: %s", known)
-    _warn("%d words have no wordpieces but [UNK]: %s", of_unknown)
+    told = {"are in the vocabulary already": sorted(set(words) - set(new))}
+    told["have no wordpieces but [UNK]"] = of_unknown
+    for what, found in told.items():
+        if found:
+            named = ", ".join(found)
+            logging.warning("%d words %s: %.300s", len(found), what, named)
 
 
 def words_of(path: str) -> list[str]:
@@ -89,9 +91,7 @@ def _require_whole(
     """Refuses words that the tokenizer would never make."""
     source = f"--extra_words={model.options.extra_words}"
     if not words:
-        raise ValueError(
-            f"{source} has no words; expected one word on each line."
-        )
+        raise ValueError(f"{source} has no words; expected one on each line.")
     longest = WordpieceTokenizer(()).max_input_chars_per_word
     split = [w for w in words if w not in model.options.never_split]
     cut = [w for w in split if basic.tokenize(w) != [w] or len(w) > longest]
@@ -100,22 +100,9 @@ def _require_whole(
         lower = "lower-cased, " if basic.do_lower_case else ""
         raise ValueError(
             f"{source}: {len(cut)} of {len(words)} words would never be found "
-            f"in a text: {_some(cut)}. Text is {lower}split at white space, at "
-            "punctuation and around each Chinese character, and words over "
+            f"in a text: {', '.join(cut):.300}. Text is {lower}split at space, "
+            "at punctuation and around each Chinese character, and words over "
             f"{longest} characters are unknown: {cut[0][:longest]!r} becomes "
             f"{becomes[:longest]!r}. Write them so, leave them out, or name "
             "them in --never_split."
         )
-
-
-def _warn(message: str, names: list[str]) -> None:
-    """Warns of words, if there are any, with their number."""
-    if names:
-        logging.warning(message, len(names), _some(names))
-
-
-def _some(names: list[str]) -> str:
-    """Lists names, at most `_MOST_NAMED`."""
-    more = len(names) - _MOST_NAMED
-    text = ", ".join(name[:80] for name in names[:_MOST_NAMED])
-    return f"{text} and {more} more" if more > 0 else text

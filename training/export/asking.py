@@ -30,8 +30,7 @@ def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
         raise ValueError(
             f"texts is a {type(texts).__name__} of the columns "
             f"{', '.join(map(str, names)):.60}, expected a list of texts: pass "
-            f"a column, such as texts[{name!r}], or for pairs "
-            "list(zip(texts[...], texts[...]))."
+            f"a column, such as texts[{name!r}], or list(zip(...)) of two."
         )
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise ValueError(
@@ -44,9 +43,7 @@ def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
     return texts
 
 
-def checked_row(
-    number: int, text: Any, shapes: Mapping[str, Sequence[int]]
-) -> tuple[Any, ...]:
+def checked_row(number: int, text: Any, shapes: Mapping[str, Any]) -> tuple:
     """Returns a query as a tuple of texts; refuses another form.
 
     `shapes` are name -> () for a string, (n,) for a list of n strings; `number`
@@ -70,11 +67,8 @@ def _is_text(value: Any, shape: Sequence[int]) -> bool:
     """Returns whether a value is a string, or a list of shape[0] strings."""
     if not shape:
         return isinstance(value, str)
-    return (
-        isinstance(value, tuple | list)
-        and len(value) == shape[0]
-        and all(isinstance(x, str) for x in value)
-    )
+    is_list = isinstance(value, tuple | list) and len(value) == shape[0]
+    return is_list and all(isinstance(x, str) for x in value)
 
 
 def _whole(value: Any) -> Any:
@@ -123,22 +117,15 @@ def fillings(
     if found < wanted:
         raise ValueError(
             f"texts[{number}] is {text!r:.60} with {wanted} {_MASK}, but only "
-            f"{found} of them are within the greatest length of a text; "
-            "shorten it."
+            f"{found} of them are within the greatest length; shorten it."
         )
-    columns = answer["tokens"], answer["probabilities"]
     return [
-        [
-            {"token": token, "score": score}
-            for token, score in zip(*mask, strict=True)
-        ]
-        for mask in zip(*columns, strict=True)
+        [{"token": t, "score": p} for t, p in zip(*mask, strict=True)]
+        for mask in zip(answer["tokens"], answer["probabilities"], strict=True)
     ]
 
 
-def asked_by(
-    line: str, kind: str, *, context: str | None = None, where: str = "the line"
-) -> Any:
+def asked_by(line: str, kind: str, context: str | None, where: str) -> Any:
     """Reads a line's query; tabs separate several texts.
 
     Returns what the model of this kind takes: a string; a tuple of two strings;
@@ -162,12 +149,10 @@ def asked_by(
         )
     if problem:
         raise ValueError(f"{where} {problem}: {line!r:.60}.")
+    if kind == "span" and context is not None:
+        return line, context
     if kind == "span":
-        return (
-            (line, context)
-            if context is not None
-            else tuple(line.split("\t", 1))
-        )
+        return tuple(line.split("\t", 1))
     if kind == "choice":
         return texts[0], texts[1:]
     return tuple(texts) if kind in _WITH_PAIRS and len(texts) == 2 else line

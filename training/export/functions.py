@@ -2,9 +2,10 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -23,16 +24,17 @@ def as_function(function: Callable[..., Tensors], *specs: Any) -> Callable:
 
 
 def of_texts(
-    function: Callable[..., Tensors], *shapes: Sequence[int | None]
-) -> Callable:
-    """Returns a `tf.function` of string tensors, whose shapes have a B before.
+    function: Callable[..., Tensors], **sample: Any
+) -> tuple[Callable, dict[str, Any]]:
+    """Returns a `tf.function` of strings in the sample's form, and the sample.
 
-    The graph refuses several tensors with different B.
+    The first axis has any size B; the graph refuses tensors with different B.
     """
-    specs = [tf.TensorSpec([None, *shape], tf.string) for shape in shapes]
-    if len(specs) > 1:
+    shapes = [[None, *np.shape(x)[1:]] for x in sample.values()]
+    if len(shapes) > 1:
         function = _of_examples(function)
-    return as_function(function, *specs)
+    specs = [tf.TensorSpec(shape, tf.string) for shape in shapes]
+    return as_function(function, *specs), sample
 
 
 def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:
@@ -62,10 +64,8 @@ def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
         texts = dict(zip((first, *others), arguments, strict=True))
         count, *counts = (tf.shape(x)[0] for x in arguments)
         must = f"{first} and {{}} must have one text for each example, but have"
-        checks = (
-            (n == count, must.format(name), count, n)
-            for name, n in zip(others, counts, strict=True)
-        )
+        pairs = zip(others, counts, strict=True)
+        checks = [(n == count, must.format(x), count, n) for x, n in pairs]
         texts = checked(texts, checks)
         missing = 1 - tf.minimum(count, 1)
         filled = {
@@ -79,10 +79,7 @@ def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
 
 
 def in_parts(
-    function: Callable[[Tensors], tf.Tensor],
-    rows: Tensors,
-    at_once: int,
-    of_none: tf.Tensor,
+    function: Callable, rows: Tensors, at_once: int, of_none: tf.Tensor
 ) -> tf.Tensor:
     """Applies a function of rows [N, S] to `at_once` rows at a time.
 
@@ -95,25 +92,19 @@ def in_parts(
         some = {name: x[start : start + at_once] for name, x in rows.items()}
         return start + at_once, tf.concat([values, function(some)], axis=0)
 
+    shapes = tf.TensorShape([]), tf.TensorShape([None] * of_none.shape.rank)
     _, values = tf.while_loop(
         lambda start, _: start < count,
         compute,
         (0, of_none),
-        shape_invariants=(
-            tf.TensorShape([]),
-            tf.TensorShape([None] * of_none.shape.rank),
-        ),
+        shape_invariants=shapes,
         parallel_iterations=1,
     )
     return tf.ensure_shape(values, [None, *of_none.shape[1:]])
 
 
-def save(
-    folder: str,
-    weights: Mapping[str, tf.Variable],
-    signatures: Mapping[str, Callable],
-) -> None:
-    """Writes signatures as a SavedModel."""
+def save(folder: str, weights: Mapping, signatures: Mapping) -> None:
+    """Writes signatures, name -> `tf.function`, as a SavedModel."""
     # Signatures may use only variables that the saved object tracks.
     module = tf.Module()
     module.weights = list(weights.values())

@@ -15,8 +15,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files
-from data.storage.json_files import write_json
+from data.storage import files, json_files
 from modeling import kernels
 from training.export import litert_model
 from training.export.functions import save
@@ -31,9 +30,7 @@ _OUTPUTS = {
     "span": "logits of each wordpiece as start and end [1, S, 2]",
     "vectors": "the vector [1, H]",
 }
-_INPUT = (
-    "int32 [1, S], S = 1 to max_seq_length: resize the tensor before the call"
-)
+_INPUT = "int32 [1, S], S = 1 to max_seq_length: resize it before the call"
 
 
 def check(serving: Serving) -> None:
@@ -67,7 +64,7 @@ def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
         "figures": figures,
         "files": sizes,
     }
-    write_json(os.path.join(folder, litert_model.CARD), card)
+    json_files.write_json(os.path.join(folder, litert_model.CARD), card)
 
 
 def _contents(serving: Serving) -> dict[str, bytes]:
@@ -79,8 +76,6 @@ def _contents(serving: Serving) -> dict[str, bytes]:
             converter = tf.lite.TFLiteConverter.from_saved_model(
                 folder, signature_keys=[SIGNATURE]
             )
-            only = [tf.lite.OpsSet.TFLITE_BUILTINS]
-            converter.target_spec.supported_ops = only
             if name == INT8:
                 converter.optimizations = [tf.lite.Optimize.DEFAULT]
             made[name] = converter.convert()

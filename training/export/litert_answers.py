@@ -56,15 +56,11 @@ class LiteAnswers:
 
     def __init__(self, model: LiteModel, said: dict[str, Any]):
         self.kind, self._model, self._said = said["kind"], model, said
-        self._tokenizer = FullTokenizer(
-            os.path.join(model.folder, "vocab.txt"),
-            said["do_lower_case"],
-            said["never_split"],
-        )
+        vocab_file = os.path.join(model.folder, "vocab.txt")
+        lower, whole = said["do_lower_case"], said["never_split"]
+        self._tokenizer = FullTokenizer(vocab_file, lower, whole)
 
-    def predict(
-        self, texts: Sequence[Any], batch_size: int = 1
-    ) -> list[dict[str, Any]]:
+    def predict(self, texts: Sequence[Any], batch_size: int = 1) -> list[dict]:
         """Answers as `Predictor.predict` does; `batch_size` changes nothing."""
         del batch_size
         shapes = dict.fromkeys(self.names, ())
@@ -78,13 +74,9 @@ class _Classifier(LiteAnswers):
         if said["is_pair"]:
             self.names = "text_a", "text_b"
         self._calibration = Calibration(**model.card["calibration"])
-        options = FeatureOptions(
-            self.kind,
-            tuple(said["labels"]),
-            said["max_seq_length"],
-            said["cut"],
-            stride=said["stride"],
-        )
+        names = ("max_seq_length", "cut", "stride")
+        given = {name: said[name] for name in names}
+        options = FeatureOptions(self.kind, tuple(said["labels"]), **given)
         self._converter = Converter(self._tokenizer, options)
 
     def answer(self, *texts):
@@ -140,9 +132,7 @@ class _Reader(LiteAnswers):
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
         articles = SquadArticles("", [("", content)], "")
         examples = read_examples(articles, ExampleOptions(is_training=False))
-        asked = list(
-            convert_examples(examples, self._tokenizer, lengths, False)
-        )
+        asked = [*convert_examples(examples, self._tokenizer, lengths, False)]
         windows = asked[0][1]
         shape = len(windows), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)
@@ -157,12 +147,8 @@ class _Reader(LiteAnswers):
         elif best.start is None:  # a text without a word
             best = best._replace(probability=0.0)
         start, end = best.start or 0, best.end or 0
-        return {
-            "answer": context[start:end],
-            "start": start,
-            "end": end,
-            "probability": best.probability,
-        } | null
+        span = {"answer": context[start:end], "start": start, "end": end}
+        return span | {"probability": best.probability} | null
 
 
 class _Encoder(LiteAnswers):
@@ -183,8 +169,7 @@ class _Encoder(LiteAnswers):
         if vector_size is not None:
             raise ValueError(
                 f"vector_size is {vector_size}, but an export of LiteRT gives "
-                "whole vectors; load the output_dir of its run, or leave it "
-                "out."
+                "whole vectors: leave it out, or load its run's output_dir."
             )
         form = self._model.card["form"]
         name = form["default_prompt"] if prompt_name is None else prompt_name
@@ -215,9 +200,8 @@ class _Encoder(LiteAnswers):
 
 def predictions(kind: str, logits: np.ndarray) -> np.ndarray:
     """Turns logits [..., L] into what a `TaskModel` of the kind predicts."""
+    from scipy.special import expit, softmax
+
     if kind == "regression":
         return logits
-    if kind == "multilabel":
-        return 1 / (1 + np.exp(-logits))
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    return expit(logits) if kind == "multilabel" else softmax(logits, axis=-1)

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from data.storage import files
-from data.storage.json_files import read_json
+from data.storage import files, json_files
 
 # A folder stands for the first one.
 INT8, FLOAT = "model_int8.tflite", "model.tflite"
@@ -35,7 +34,7 @@ class LiteModel:
     def __init__(self, path: str):
         self.folder, name = os.path.split(path)
         card = os.path.join(self.folder, CARD)
-        self.card = read_json(card, ("files",), _REMEDY)
+        self.card = json_files.read_json(card, ("files",), _REMEDY)
         with files.open_read(path) as file:
             content = file.read()
         known = self.card["files"].get(name, {}).get("sha256")

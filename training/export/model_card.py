@@ -12,6 +12,8 @@ from training.export.serving import Serving, Signatures
 
 _IMPORT = "import tensorflow_text  # noqa: F401, operations of the graph\n"
 _SHOWN = 8  # ids of a row
+# Signatures for the example, the first that the export has.
+_SHOWN_FIRST = ("serve_text", "serve_ids", "serve_examples")
 
 _NEEDS = "The graph has operations of TensorFlow alone, which any server has"
 _NEEDS_TEXT = (
@@ -42,7 +44,10 @@ def text(
         takes = _tensors({spec.name: spec for spec in specs})
         returns = _tensors(traced.structured_outputs)
         table.append(f"| `{name}` | {takes} | {returns} |")
-    name, sample = _example(exported)
+    name = next(name for name in _SHOWN_FIRST if name in exported)
+    sample = dict(exported[name][1])
+    if name == "serve_ids":  # a row may have any length
+        sample["input_ids"] = sample["input_ids"][..., :_SHOWN]
     # A quote inside a quoted string of the shell.
     body = requests.rest_body(name, sample).replace("'", "'\\''")
     has_text = "serve_text" in exported
@@ -64,16 +69,6 @@ def text(
         },
         signatures="\n".join(table),
     )
-
-
-def _example(exported: Signatures) -> tuple[str, dict[str, Any]]:
-    """Returns a signature, and a short input of it."""
-    known = ("serve_text", "serve_ids", "serve_examples")
-    name = next(name for name in known if name in exported)
-    sample = dict(exported[name][1])
-    if name == "serve_ids":  # a row may have any length
-        sample["input_ids"] = sample["input_ids"][..., :_SHOWN]
-    return name, sample
 
 
 def _tensors(specs: Mapping[str, Any]) -> str:

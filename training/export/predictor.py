@@ -12,9 +12,8 @@ import tensorflow_text  # noqa: F401, operations of the exported graphs
 from data.progress import Progress
 from data.storage.json_files import find_json
 from modeling.checkpoints.model_folder import DESCRIPTION
-from training.export import saved_model
+from training.export import litert_model, saved_model
 from training.export.asking import checked_row, listed
-from training.export.litert_model import folder_of
 from training.inference import in_order
 
 # The inputs of serve_text, in the order in which `predict` takes them.
@@ -75,9 +74,7 @@ class Predictor:
         predictor._loaded = loaded
         return predictor
 
-    def predict(
-        self, texts: Sequence[Any], batch_size: int = 32
-    ) -> list[dict[str, Any]]:
+    def predict(self, texts: Sequence[Any], batch_size: int = 32) -> list[dict]:
         """Predicts each text's outputs of `serve_text`.
 
         `texts` are strings; for pairs tuples of two strings, for choice tuples
@@ -115,7 +112,7 @@ def find_version(folder: str) -> str | None:
 
     Returns None if the folder is not an export.
     """
-    folder = folder_of(os.fspath(folder))
+    folder = litert_model.folder_of(os.fspath(folder))
     return folder if tf.saved_model.contains_saved_model(folder) else None
 
 

@@ -19,10 +19,8 @@ def rest_body(signature: str, inputs: Inputs) -> str:
     `inputs` maps names to arrays [B, ...], texts as str, other strings as
     bytes.
     """
-    rows = [
-        dict(zip(inputs, row, strict=True))
-        for row in zip(*inputs.values(), strict=True)
-    ]
+    columns = zip(*inputs.values(), strict=True)
+    rows = [dict(zip(inputs, row, strict=True)) for row in columns]
     body = {"signature_name": signature, "instances": rows}
     return json.dumps(body, ensure_ascii=False, default=_json_value)
 

@@ -66,11 +66,9 @@ def load(
     """
     output_dir = model_folder.chosen_trial(output_dir)
     described = description.read(output_dir)
-    loaded = loading.load(
-        output_dir,
-        vocab_file=description.vocab_of(output_dir),
-        dtype=dtype_policy(precision),
-    )
+    vocab_file = description.vocab_of(output_dir)
+    dtype = dtype_policy(precision)
+    loaded = loading.load(output_dir, vocab_file=vocab_file, dtype=dtype)
     return serving_of(loaded, described, use_calibration)
 
 
@@ -140,9 +138,7 @@ def _warn_of_other_model(
         )
 
 
-def _figures(
-    options: ExportOptions, serving: Serving, output_dir: str
-) -> dict[str, Any]:
+def _figures(options: ExportOptions, serving: Serving, output_dir: str) -> dict:
     """Returns the model's metrics, and what its arithmetic costs."""
     figures = {"arithmetic": options.precision}
     if options.precision != "float32":
@@ -182,9 +178,7 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
     return True
 
 
-def _flags_of(
-    folder: str, described: description.Description
-) -> dict[str, Any]:
+def _flags_of(folder: str, described: description.Description) -> dict:
     """Flag -> what a folder's model is made with."""
     form = VectorForm.find(folder)
     values = {**(vars(form) if form else {}), **vars(described)}
@@ -252,9 +246,8 @@ def measure_error(
     path = os.path.join(output_dir, "eval.tf_record")
     inputs, name = [], "serve_examples"
     if files.exists(path):
-        inputs = list(
-            itertools.islice(tfrecord.read_records(path), _MOST_COMPARED)
-        )
+        records = tfrecord.read_records(path)
+        inputs = list(itertools.islice(records, _MOST_COMPARED))
         source = f"the first {len(inputs)} records of the dev set"
     if not inputs:
         rng = np.random.default_rng(0)

@@ -12,12 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.calibration import Calibration
-from data.records import reading
-from data.records.feature_spec import (
-    FeatureSpec,
-    encode_examples,
-    input_features,
-)
+from data.records import feature_spec, reading
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from modeling import checkpoints
@@ -91,15 +86,16 @@ class Serving(abc.ABC):
         self.form = getattr(model, "form", None)
         self._vocab = vocab
         self._special = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
+        length = {"max_seq_length": description.max_seq_length}
+        self._layout = self._special | length
         whole = dict.fromkeys([*self.never_split, *description.never_split])
-        self._tokenizer = InGraphTokenizer(
-            vocab, description.do_lower_case, never_split=list(whole)
-        )
+        lower = description.do_lower_case
+        self._tokenizer = InGraphTokenizer(vocab, lower, list(whole))
         is_choice = description.kind == "choice"
         self._choices = [model.num_labels] if is_choice else []
         # Labels are not parsed.
         num_places = math.prod([*self._choices, description.max_seq_length])
-        self._specs = input_features(num_places)
+        self._specs = feature_spec.input_features(num_places)
         self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
@@ -109,11 +105,11 @@ class Serving(abc.ABC):
         sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
         of_rows = as_function(self._serve_rows, *[self._ids] * 3)
         of_ids = as_function(self._serve_ids, self._ids)
-        of_records = of_texts(self._serve_examples, ())
+        records = self._records(sample)
         self.exported: Signatures = {
             DEFAULT: (of_rows, sample),
             "serve_ids": (of_ids, {"input_ids": ids}),
-            "serve_examples": (of_records, self._records(sample)),
+            "serve_examples": of_texts(self._serve_examples, examples=records),
             **self._text_signatures(),
         }
         self.signatures = {name: f for name, (f, _) in self.exported.items()}
@@ -161,24 +157,17 @@ class Serving(abc.ABC):
         ids[..., 0] = self._special["cls_id"]
         return ids
 
-    def _serve_rows(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> Tensors:
+    def _serve_rows(self, input_ids, input_mask, segment_ids) -> Tensors:
         """Answers rows of a client, which are checked."""
         rows = _named(input_ids, input_mask, segment_ids)
         shape = tf.shape(input_ids)
         # A shorter mask would cut the ids, and a mask of one row would be used
         # for all rows.
-        checks = (
-            (
-                tf.reduce_all(tf.shape(rows[name]) == shape),
-                *(f"{name} must have the shape of input_ids,", shape),
-            )
-            for name in INPUTS[1:]
-        )
+        checks = []
+        for name in INPUTS[1:]:
+            is_same = tf.reduce_all(tf.shape(rows[name]) == shape)
+            must = f"{name} must have the shape of input_ids,"
+            checks.append((is_same, must, shape))
         rows = checked(rows, checks)
         rows["input_mask"] *= self._is_row(input_ids)
         return self._answer(rows)
@@ -193,17 +182,16 @@ class Serving(abc.ABC):
         """Answers serialized records [B]."""
         shape = [-1, *self._choices, self.description.max_seq_length]
         rows = reading.parse_batch(self._specs, examples)
-        return self._answer(
-            {name: tf.reshape(x, shape) for name, x in rows.items()}
-        )
+        rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
+        return self._answer(rows)
 
-    def _records(self, sample: Inputs) -> Inputs:
+    def _records(self, sample: Inputs) -> list[bytes]:
         """Makes the input of `serve_examples` from that of rows."""
         columns = {n: x.reshape(1, -1) for n, x in sample.items()}
         # An export like the original's returns it with an answer.
         columns["unique_ids"] = np.zeros([1, 1], np.int64)
-        specs = [*self._specs, FeatureSpec("unique_ids", 1)]
-        return {"examples": encode_examples(specs, columns)}
+        specs = [*self._specs, feature_spec.FeatureSpec("unique_ids", 1)]
+        return feature_spec.encode_examples(specs, columns)
 
     def _is_row(self, input_ids: tf.Tensor) -> tf.Tensor:
         """Returns 1 for ids of a client, and 0 for those that a server adds."""
@@ -215,12 +203,12 @@ class Serving(abc.ABC):
 
     def _of_text(self) -> tuple[Callable, Inputs]:
         """Returns the signature of single texts."""
-        return of_texts(self._serve_text, ()), {"text": [self.text]}
+        return of_texts(self._serve_text, text=[self.text])
 
     def _of_pair(self) -> tuple[Callable, Inputs]:
         """Returns the signature of pairs of texts."""
-        sample = {"text_a": [self.text], "text_b": [self.text]}
-        return of_texts(self._serve_pair, (), ()), sample
+        text = [self.text]
+        return of_texts(self._serve_pair, text_a=text, text_b=text)
 
     def _serve_text(self, text: tf.Tensor) -> Tensors:
         """Answers texts [B]."""
@@ -235,8 +223,7 @@ class Serving(abc.ABC):
         return packing.pack(
             *map(self._tokenizer.tokenize, texts),
             cut=getattr(self.description, "cut", "longest"),
-            max_seq_length=self.description.max_seq_length,
-            **self._special,
+            **self._layout,
         )
 
     def _answer_rows(self, rows: Tensors) -> Tensors:
@@ -264,10 +251,9 @@ def _checked(rows: Tensors, config: BertConfig) -> Tensors:
     length = tf.shape(rows["input_ids"])[-1]
     long = f"input_ids has rows of over {most} wordpieces; shorten them."
     checks = [(length <= most, long)]
-    for name, limit in (
-        ("input_ids", config.vocab_size),
-        ("segment_ids", config.type_vocab_size),
-    ):
+    limits = {"input_ids": config.vocab_size}
+    limits["segment_ids"] = config.type_vocab_size
+    for name, limit in limits.items():
         is_good = tf.reduce_all((rows[name] >= 0) & (rows[name] < limit))
         message = f"{name} must be 0 to {limit - 1}, as the model has them."
         checks.append((is_good, message))
@@ -279,12 +265,9 @@ def choose(serving: Serving, options: ServingOptions) -> Signatures:
     names = {"ids": [DEFAULT, "serve_ids"], "examples": ["serve_examples"]}
     rows = sum(names.values(), [])
     names["text"] = [name for name in serving.exported if name not in rows]
-    chosen = {
-        name: serving.exported[name]
-        for form in options.signatures
-        for name in names[form]
-    }
-    default = names[options.signatures[0]][0]
+    wanted = sum((names[form] for form in options.signatures), [])
+    chosen = {name: serving.exported[name] for name in wanted}
+    default = wanted[0]
     if default != DEFAULT:
         if DEFAULT in chosen:
             chosen[ROWS] = chosen[DEFAULT]

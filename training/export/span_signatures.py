@@ -60,9 +60,8 @@ class SpanServing(Serving):
         )
 
     def _text_signatures(self) -> Signatures:
-        serve_text = of_texts(self._answer_texts, (), ())
-        sample = {"question": [_QUESTION], "context": [_CONTEXT]}
-        return {"serve_text": (serve_text, sample)}
+        texts = {"question": [_QUESTION], "context": [_CONTEXT]}
+        return {"serve_text": of_texts(self._answer_texts, **texts)}
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         size = tf.shape(input_mask)[-1]
@@ -75,26 +74,18 @@ class SpanServing(Serving):
         """Answers a question on each text; see the class."""
         options = self.description.answers
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(context)
-        made = windows.make_windows(
-            self._tokenizer.tokenize(question),
-            ids,
-            self.description.windows,
-            **self._special,
-        )
+        asked = self._tokenizer.tokenize(question)
+        lengths = self.description.windows
+        made = windows.make_windows(asked, ids, lengths, **self._special)
         rows = packing.padded(made.rows, made.doc_offset)
-        logits = in_parts(
-            self._score,
-            rows,
-            _WINDOWS_AT_ONCE,
-            tf.zeros([0, tf.shape(rows["input_ids"])[1], 2]),
-        )
+        of_none = tf.zeros([0, tf.shape(rows["input_ids"])[1], 2])
+        logits = in_parts(self._score, rows, _WINDOWS_AT_ONCE, of_none)
         spans = answers.best_spans(logits, made, options)
         exists = spans.score > float("-inf")
+        begins = ids.row_starts()[:, tf.newaxis]
 
         def characters(values, places):
-            places = tf.where(
-                exists, places + ids.row_starts()[:, tf.newaxis], 0
-            )
+            places = tf.where(exists, places + begins, 0)
             # A batch of empty texts has no value at all.
             found = tf.gather(tf.concat([values, [0]], axis=0), places)
             return tf.where(exists, found, 0)
@@ -117,11 +108,9 @@ class SpanServing(Serving):
         self, best: Tensors, spans: answers.Spans, of_null: tf.Tensor
     ) -> Tensors:
         """Replaces the best spans by no answer where that is better."""
-        difference = tf.where(
-            spans.score[:, 0] > float("-inf"),
-            spans.null - spans.score[:, 0],
-            LARGE_SCORE,
-        )
+        score = spans.score[:, 0]
+        exists = score > float("-inf")
+        difference = tf.where(exists, spans.null - score, LARGE_SCORE)
         is_null = difference > self.description.null_score_diff_threshold
         null = {"answer": "", "start": 0, "end": 0, "probability": of_null}
         chosen = {n: tf.where(is_null, null[n], x) for n, x in best.items()}

@@ -9,13 +9,8 @@ from data.calibration import LEAST, MOST, THRESHOLD, Calibration
 from data.in_graph import tagging, windows
 from data.tasks.task import KINDS
 from data.text.in_graph import packing
-from training.export.functions import (
-    Tensors,
-    as_function,
-    in_parts,
-    of_texts,
-    padded,
-)
+from training.export import functions
+from training.export.functions import Tensors, of_texts
 from training.export.serving import Serving, Signatures, trimmed
 
 # Windows computed at once, so that the memory for a book is bounded.
@@ -87,12 +82,11 @@ class TaskServing(Serving):
             return self._serve_text_and_words()
         if said.kind == "choice":
             choices = [self.text] * self._model.num_labels
-            serve_text = of_texts(self._serve_choices, (), [len(choices)])
-            sample = {"context": [self.text], "choices": [choices]}
-            return {"serve_text": (serve_text, sample)}
+            texts = {"context": [self.text], "choices": [choices]}
+            return {"serve_text": of_texts(self._serve_choices, **texts)}
         if said.stride:
-            serve_text = of_texts(self._serve_windows, ())
-            return {"serve_text": (serve_text, {"text": [self.text]})}
+            text = [self.text]
+            return {"serve_text": of_texts(self._serve_windows, text=text)}
         if said.is_pair:
             return {"serve_text": self._of_pair()}
         return {"serve_text": self._of_text()}
@@ -105,16 +99,12 @@ class TaskServing(Serving):
         def answer(rows):
             return self._model.predict(trimmed(rows))
 
-        rows, number = windows.text_windows(
-            self._tokenizer.tokenize(text),
-            self.description.stride,
-            max_seq_length=self.description.max_seq_length,
-            **self._special,
-        )
+        pieces, stride = self._tokenizer.tokenize(text), self.description.stride
+        rows, number = windows.text_windows(pieces, stride, **self._layout)
         of_none = tf.zeros([0, self._model.num_labels])
         # The answers of windows are pooled before they are calibrated.
-        predictions = in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
-        pooled = pools[pooling](predictions, number)
+        found = functions.in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
+        pooled = pools[pooling](found, number)
         if kind == "classification" and pooling == "max":
             pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
         return self._named(pooled)
@@ -122,28 +112,33 @@ class TaskServing(Serving):
     def _serve_choices(self, context: tf.Tensor, choices: tf.Tensor) -> Tensors:
         """Answers contexts [B] and their choices [B, C]."""
         num_choices = self._model.num_labels
-        rows = self._pack(
-            tf.repeat(context, num_choices), tf.reshape(choices, [-1])
-        )
+        contexts = tf.repeat(context, num_choices)
+        rows = self._pack(contexts, tf.reshape(choices, [-1]))
         shape = [tf.shape(context)[0], num_choices, -1]
-        return self._answer(
-            {name: tf.reshape(x, shape) for name, x in rows.items()}
-        )
+        rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
+        return self._answer(rows)
 
     def _serve_text_and_words(self) -> Signatures:
         """Returns `serve_text` and `serve_words` of a tagger."""
         words = tf.RaggedTensorSpec([None] * 3, tf.int32, ragged_rank=2)
-        answer = as_function(self._answer_words, words)
+        answer = functions.as_function(self._answer_words, words)
         continuing = {i for t, i in self._vocab.items() if t.startswith("##")}
         size = max(self._vocab.values()) + 1
         continues = [i in continuing for i in range(size)]
 
         def serve_text(text):
+<<<<<<< HEAD
             pieces, *places = tagging.words_of_pieces(
                 *self._tokenizer.tokenize_with_offsets(text), continues
             )
             starts, ends = (place.to_tensor() for place in places)
             return answer(pieces) | {
+=======
+            pieces = self._tokenizer.tokenize_with_offsets(text)
+            words = tagging.words_of_pieces(*pieces, continues)
+            starts, ends = words.starts.to_tensor(), words.ends.to_tensor()
+            return answer(words.pieces) | {
+>>>>>>> trim3
                 "words": packing.substrings(text, starts, ends),
                 "starts": starts,
                 "ends": ends,
@@ -154,10 +149,10 @@ class TaskServing(Serving):
             pieces = self._tokenizer.tokenize(words.values)
             return answer(words.with_values(pieces))
 
-        of_text = of_texts(serve_text, ())
-        of_words = of_texts(serve_words, (None,))
+        strings = tf.TensorSpec([None, None], tf.string)
+        of_words = functions.as_function(serve_words, strings)
         return {
-            "serve_text": (of_text, {"text": [self.text]}),
+            "serve_text": of_texts(serve_text, text=[self.text]),
             "serve_words": (of_words, {"words": [self.text.split()]}),
         }
 
@@ -168,7 +163,8 @@ class TaskServing(Serving):
             rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
         predictions = self._model.predict(rows)
         if self.description.kind == "tagging":
-            predictions = padded(predictions, tf.shape(input_mask)[-1])
+            size = tf.shape(input_mask)[-1]
+            predictions = functions.padded(predictions, size)
             # The mask also gives the result its static length.
             is_token = tf.cast(input_mask, tf.float32)
             predictions *= is_token[:, :, tf.newaxis]
@@ -178,16 +174,21 @@ class TaskServing(Serving):
         """Answers sentences, [B, (words), (wordpieces)]."""
         rows, label_mask = tagging.tagged_rows(
             pieces,
-            max_seq_length=self.description.max_seq_length,
             unknown_id=self._vocab["[UNK]"],
             stride=self.description.stride,
+<<<<<<< HEAD
             **self._special,
         )
         predictions = tf.boolean_mask(self._model.predict(rows), label_mask)
+=======
+            **self._layout,
+        )
+        predictions = self._model.predict(rows.batch)
+        predictions = tf.boolean_mask(predictions, rows.label_mask)
+>>>>>>> trim3
         sentences = pieces.with_values(predictions)
-        return self._named(sentences.to_tensor()) | {
-            "num_words": tf.cast(sentences.row_lengths(), tf.int32)
-        }
+        counts = tf.cast(sentences.row_lengths(), tf.int32)
+        return self._named(sentences.to_tensor()) | {"num_words": counts}
 
     def _named(self, predictions: tf.Tensor) -> Tensors:
         """Names the outputs that follow from the model's predictions."""
@@ -195,26 +196,22 @@ class TaskServing(Serving):
         if kind == "regression":
             return {"score": predictions[:, 0]}
         labels = tf.constant(self.description.labels)
+        count = tf.shape(predictions)[0]
         predictions = self._calibrated(predictions)
         thresholds = self.calibration.thresholds
         named = {
             "probabilities": predictions,
             # One copy for each example: a server's JSON is a list of examples.
-            "labels": tf.repeat(
-                labels[tf.newaxis], tf.shape(predictions)[0], 0
-            ),
+            "labels": tf.repeat(labels[tf.newaxis], count, 0),
         }
         if kind == "multilabel":
-            least = tf.constant(thresholds or THRESHOLD)
-            chosen = tf.ragged.boolean_mask(
-                named["labels"], predictions > least
-            )
+            least = tf.zeros_like(predictions) + (thresholds or THRESHOLD)
+            is_above = predictions > least
+            chosen = tf.ragged.boolean_mask(named["labels"], is_above)
             if thresholds:
-                shown = tf.zeros_like(predictions) + least
-                named |= {"thresholds": shown}
-            label = tf.strings.reduce_join(
-                chosen, axis=1, separator=self.description.label_separator
-            )
+                named["thresholds"] = least
+            between = self.description.label_separator
+            label = tf.strings.reduce_join(chosen, axis=1, separator=between)
             return named | {"label": label}
         best = tf.argmax(predictions, axis=-1, output_type=tf.int32)
         score = tf.reduce_max(predictions, axis=-1)

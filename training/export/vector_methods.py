@@ -66,13 +66,13 @@ class VectorMethods:
         if pooling == "none":
             raise ValueError("pooling is 'none'; call encode_words for that.")
         texts = listed(texts)
+        options = {"layers": tuple(layers), "layer_mix": layer_mix}
         if own or (self.kind == "vectors" and pooling is None):
             vectors = self._sentence_vectors()
-            _refuse_ignored(own, pooling, layers, layer_mix)
+            _refuse_ignored(own, {"pooling": pooling, **options})
             return vectors.encode(texts, batch_size=batch_size, **own)
-        lines = self._text_vectors().lines(
-            *(texts, batch_size, layers, layer_mix), pooling=pooling or "mean"
-        )
+        options["pooling"] = pooling or "mean"
+        lines = self._text_vectors().lines(texts, batch_size, **options)
         return np.stack([line.vectors[0, 0] for line in lines])
 
     def search(
@@ -118,10 +118,9 @@ class VectorMethods:
         of `encode`. Returns for each text its words or wordpieces, with [CLS]
         and [SEP], and their vectors, float32 [words, width].
         """
-        lines = self._text_vectors().lines(
-            *(listed(texts), batch_size, layers, layer_mix),
-            whole_words=whole_words,
-        )
+        options = {"layers": tuple(layers), "layer_mix": layer_mix}
+        options["whole_words"] = whole_words
+        lines = self._text_vectors().lines(listed(texts), batch_size, **options)
         return [(list(line.names), line.vectors[:, 0]) for line in lines]
 
     def attention(
@@ -153,19 +152,9 @@ class VectorMethods:
         return self._vectors
 
 
-def _refuse_ignored(
-    own: Iterable[str],
-    pooling: str | None,
-    layers: Sequence[int | str],
-    layer_mix: str,
-) -> None:
+def _refuse_ignored(own: Iterable[str], given: dict[str, Any]) -> None:
     """Refuses arguments that a model's own sentence vectors do not have."""
     usual = {"pooling": None, "layers": (-1,), "layer_mix": "concat"}
-    given = {
-        "pooling": pooling,
-        "layers": tuple(layers),
-        "layer_mix": layer_mix,
-    }
     if ignored := ", ".join(n for n in usual if given[n] != usual[n]):
         names = ", ".join(own)
         cause = f"with {names}" if names else "without pooling"

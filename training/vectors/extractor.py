@@ -20,13 +20,7 @@ from modeling.choices import EMBEDDINGS
 from modeling.objectives.base import Batch
 from training.config.extraction_options import VectorOptions
 from training.config.run_options import DeviceOptions
-from training.devices.strategy import (
-    check_batch_size,
-    cluster_of,
-    create_strategy,
-    is_tpu,
-    kind_of,
-)
+from training.devices import strategy as devices
 from training.inference import Inference, in_order
 
 # Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
@@ -56,13 +50,14 @@ def open_strategy(
 
     Raises ValueError for several processes, or a size that cannot be divided.
     """
-    if cluster_of(options):
+    if devices.cluster_of(options):
         raise ValueError(
             "vectors are made by one process, but TF_CONFIG names several; "
             "unset it, and give each of them a part of the texts."
         )
-    strategy = create_strategy(options)
-    check_batch_size(flag, batch_size, strategy.num_replicas_in_sync)
+    strategy = devices.create_strategy(options)
+    num_replicas = strategy.num_replicas_in_sync
+    devices.check_batch_size(flag, batch_size, num_replicas)
     return strategy
 
 
@@ -78,16 +73,14 @@ class Extractor(Inference):
         self,
         model: BertModel,
         options: VectorOptions,
-        *,
         max_seq_length: int,
         batch_size: int,
     ):
         if options.pooling == "cls" and model.config.left_to_right:
             raise ValueError(
                 "pooling is cls, but the model reads left to right "
-                "(left_to_right in its bert_config.json): [CLS], the first "
-                "wordpiece, sees only itself, so that all texts have the same "
-                "vector. Use mean or max."
+                "(left_to_right in its bert_config.json): [CLS] sees only "
+                "itself, so all texts have the same vector. Use mean or max."
             )
         super().__init__(model.compute_dtype)
         self.model = model
@@ -113,13 +106,14 @@ class Extractor(Inference):
         All of them are in memory at the same time. `done` is called with the
         number of rows of each batch.
         """
-        multiple = kind_of(self._strategy).multiple
+        multiple = devices.kind_of(self._strategy).multiple
+        is_tpu = devices.is_tpu(self._strategy)
         return in_order(
             rows,
             self._lines,
             length=lambda row: -(-len(row.input_ids) // multiple) * multiple,
             batch_size=self._batch_size,
-            longest=0 if is_tpu(self._strategy) else self._max_seq_length,
+            longest=0 if is_tpu else self._max_seq_length,
             done=done,
             strategy=self._strategy,
         )
@@ -156,8 +150,7 @@ class Extractor(Inference):
         if num_written != count:
             raise ValueError(
                 f"{path} had {count} {unit} at first and {num_written} when "
-                "read again; give a file that stays as it is (a pipe can be "
-                "read only once)."
+                "read again; give a file that stays as it is, not a pipe."
             )
         if num_cut:
             logging.warning(
@@ -176,10 +169,10 @@ class Extractor(Inference):
     def _pad(self, rows):
         """Pads rows to a batch; on a TPU always to the same shape."""
         length, batch_size = self._max_seq_length, self._batch_size
-        if not is_tpu(self._strategy):
+        if not devices.is_tpu(self._strategy):
             parts = self._strategy.num_replicas_in_sync
             batch_size = -(-len(rows) // parts) * parts
-            multiple = kind_of(self._strategy).multiple
+            multiple = devices.kind_of(self._strategy).multiple
             longest = max(len(row.input_ids) for row in rows)
             length = min(-(-longest // multiple) * multiple, length)
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
@@ -201,15 +194,13 @@ class Extractor(Inference):
         """Computes `vectors` [B, U, W], and `attention` if it is asked for."""
         options = self._options
         output = _encode(self.model, batch)
-        vectors = pooling.mix_layers(
-            [output.layer(layer) for layer in options.layers], options.layer_mix
-        )
+        outputs = [output.layer(layer) for layer in options.layers]
+        vectors = pooling.mix_layers(outputs, options.layer_mix)
         if options.whole_words:
             vectors = pooling.word_means(vectors, batch["word_ids"])
         else:
-            vectors = pooling.pool(
-                vectors, batch["input_mask"], options.pooling
-            )
+            mask = batch["input_mask"]
+            vectors = pooling.pool(vectors, mask, options.pooling)
         results = {"vectors": vectors}
         if options.attention:
             maps = [output.attention_probs[layer] for layer in options.layers]

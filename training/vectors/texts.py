@@ -14,7 +14,6 @@ from data.vectors import text_rows, vector_index
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
-from data.vectors.vector_index import Index
 from modeling import checkpoints
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
@@ -48,21 +47,15 @@ class TextVectors:
         self._extractors: dict[tuple, Extractor] = {}
 
     def lines(
-        self,
-        texts: Sequence[Any],
-        batch_size: int,
-        layers: Sequence[int | str],
-        layer_mix: str,
-        **options: Any,
+        self, texts: Sequence[Any], batch_size: int, **options: Any
     ) -> list[LineVectors]:
         """Computes the vectors of texts, in their order.
 
-        A text is a string, or a pair of strings; `options` are other fields of
+        A text is a string, or a pair of strings; `options` are fields of
         `VectorOptions`. Raises ValueError for other texts, for a layer that the
         model does not have, and for pooling `cls` of one that reads left to
         right.
         """
-        options |= {"layers": tuple(layers), "layer_mix": layer_mix}
         extractor = self.extractor(VectorOptions(**options), batch_size)
         rows = [self._row(text, number) for number, text in enumerate(texts)]
         return self.extracted(rows, extractor)
@@ -92,14 +85,12 @@ class TextVectors:
             check_layer("layers", layer, self.loaded.config.num_hidden_layers)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
-        if (options, batch_size) not in self._extractors:
-            self._extractors[options, batch_size] = Extractor(
-                self.loaded.encoder,
-                options,
-                max_seq_length=self.max_seq_length,
-                batch_size=batch_size,
+        key, encoder = (options, batch_size), self.loaded.encoder
+        if key not in self._extractors:
+            self._extractors[key] = Extractor(
+                encoder, options, self.max_seq_length, batch_size
             )
-        return self._extractors[options, batch_size]
+        return self._extractors[key]
 
     def _row(self, text: Any, number: int) -> TextRow:
         """Tokenizes a text; refuses what is neither a string nor a pair."""
@@ -110,12 +101,10 @@ class TextVectors:
                 f"texts[{number}] is {text!r:.60}, expected a string or a pair "
                 "of strings."
             )
-        second = "".join(texts[1:])
-        if second:
+        if second := "".join(texts[1:]):
             require_pairs(self.loaded.config, f"texts[{number}]")
-        return text_rows.row_of(
-            texts[0], second, self.loaded.tokenizer, self.max_seq_length, number
-        )
+        tokenizer, most = self.loaded.tokenizer, self.max_seq_length
+        return text_rows.row_of(texts[0], second, tokenizer, most, number)
 
 
 class SentenceVectors(TextVectors):
@@ -190,12 +179,12 @@ class SentenceVectors(TextVectors):
         else:
             prompt_name = self.form.usual(_DOCUMENT)
             vectors = self.encode(texts, batch_size, prompt_name)
-            index = Index(vectors, texts, is_unit=False)
+            index = vector_index.Index(vectors, texts, is_unit=False)
         prompt_name, size = self.form.usual(QUERY), index.vectors.shape[1]
         vectors = self.encode(questions, batch_size, prompt_name, size)
         return list(index.search(vectors, top_k))
 
-    def open_index(self, path: str) -> Index:
+    def open_index(self, path: str) -> vector_index.Index:
         """Opens an index that was made with this model."""
         return vector_index.open_index(path, self.fingerprint())
 

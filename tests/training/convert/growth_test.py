@@ -128,7 +128,7 @@ def test_a_word_of_unknown_characters_begins_as_unk(goldens, convert, caplog):
         (["[ENTITY]"], "name them in --never_split"),
         (["a" * 201], "words over 200 characters are unknown"),
         (["\u200b"], "becomes 'nothing'"),
-        (["", " "], "words.txt has no words; expected one word on each line"),
+        (["", " "], "words.txt has no words; expected one on each line"),
     ],
 )
 def test_words_that_no_text_has_are_refused(convert, tmp_path, words, message):

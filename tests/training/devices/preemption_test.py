@@ -131,8 +131,8 @@ def test_several_workers_break_off_at_the_same_batch(monkeypatch):
         # The other one hears SIGTERM before the third batch.
         return np.array([row, [len(rows) == 3]])
 
-    monkeypatch.setattr(inference, "num_workers", lambda _: 2)
-    monkeypatch.setattr(inference, "all_workers", all_workers)
+    monkeypatch.setattr(inference.devices, "num_workers", lambda _: 2)
+    monkeypatch.setattr(inference.devices, "all_workers", all_workers)
     with pytest.raises(preemption.Preempted):
         for _ in range(100):
             inference.check_preempted(tf.distribute.get_strategy())
