@@ -127,18 +127,10 @@ class TaskServing(Serving):
         continues = [i in continuing for i in range(size)]
 
         def serve_text(text):
-<<<<<<< HEAD
-            pieces, *places = tagging.words_of_pieces(
-                *self._tokenizer.tokenize_with_offsets(text), continues
-            )
+            found = self._tokenizer.tokenize_with_offsets(text)
+            pieces, *places = tagging.words_of_pieces(*found, continues)
             starts, ends = (place.to_tensor() for place in places)
             return answer(pieces) | {
-=======
-            pieces = self._tokenizer.tokenize_with_offsets(text)
-            words = tagging.words_of_pieces(*pieces, continues)
-            starts, ends = words.starts.to_tensor(), words.ends.to_tensor()
-            return answer(words.pieces) | {
->>>>>>> trim3
                 "words": packing.substrings(text, starts, ends),
                 "starts": starts,
                 "ends": ends,
@@ -176,16 +168,9 @@ class TaskServing(Serving):
             pieces,
             unknown_id=self._vocab["[UNK]"],
             stride=self.description.stride,
-<<<<<<< HEAD
-            **self._special,
-        )
-        predictions = tf.boolean_mask(self._model.predict(rows), label_mask)
-=======
             **self._layout,
         )
-        predictions = self._model.predict(rows.batch)
-        predictions = tf.boolean_mask(predictions, rows.label_mask)
->>>>>>> trim3
+        predictions = tf.boolean_mask(self._model.predict(rows), label_mask)
         sentences = pieces.with_values(predictions)
         counts = tf.cast(sentences.row_lengths(), tf.int32)
         return self._named(sentences.to_tensor()) | {"num_words": counts}
