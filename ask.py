@@ -53,23 +53,33 @@ class AskingOptions(Settings):
     context_file: str | None = optional(
         "The text that all questions are about; each line is a question."
     )
-    vocab_file: str | None = optional("The vocabulary. Default: the folder's.")
+    vocab_file: str | None = optional(
+        "The model's vocabulary. Default: its folder's."
+    )
     kind: str | None = optional(
-        "What a classifier of the original answers. Default: its folder's.",
+        "What a classifier of the original answers. Default: as its folder "
+        "says.",
         choices=KINDS,
     )
     num_choices: int | None = optional(
         "Choices of a line, if a model does not say it.", least=2
     )
     use_calibration: bool = setting(
-        True, "Answer with the folder's calibration and thresholds, if any."
+        True,
+        "Answer with the calibration and thresholds of the folder, if it has "
+        "them.",
     )
     format: str = setting(
-        "text", "text, or jsonl: JSON, one a line.", choices=tuple(_WRITERS)
+        "text",
+        "text, or jsonl: one JSON object a line.",
+        choices=tuple(_WRITERS),
     )
-    top_k: int | None = optional("Fillings of a [MASK]. Default: 5.", least=1)
+    top_k: int | None = optional(
+        "Fillings of each [MASK]. Default: 5.", least=1
+    )
     max_seq_length: int | None = optional(
-        "Wordpieces of a text. Default: as in training.", least=3
+        "Wordpieces of a text. Default: as in training.",
+        least=3,  # [CLS] a [SEP]
     )
     batch_size: int = setting(32, "Texts computed at once.", least=1)
 
@@ -128,11 +138,14 @@ def _settings(options: AskingOptions, model: Any) -> dict[str, Any]:
 
 
 def _answers(
-    model: Any, lines: list[tuple], context: str | None, settings: dict
+    model: Any,
+    lines: list[tuple[str, str]],
+    context: str | None,
+    settings: dict[str, Any],
 ) -> list[Any]:
     """Asks the model about some lines; an error names the line."""
     asked = [
-        asking.asked_by(line, model.kind, context, where)
+        asking.asked_by(line, model.kind, context=context, where=where)
         for where, line in lines
     ]
     try:

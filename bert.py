@@ -12,7 +12,6 @@
 Everything here calls what the programs call; see docs/python.md.
 """
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 from data.entities import entities_of
 from training.export import litert_model
 from training.export.asking import fillings, listed, masked, named
-from training.export.vector_methods import Text, VectorMethods
+from training.export.vector_methods import VectorMethods
 
 if TYPE_CHECKING:
     from modeling import LoadedModel
+    from training.export.litert_answers import LiteAnswers
+    from training.export.predictor import Predictor
 
 # Method -> the kinds of model that have it.
 _KINDS = {
@@ -75,11 +76,17 @@ class Model(VectorMethods):
         tokenizer, labels and more; None = it is an export.
     """
 
-    def __init__(self, folder, max_seq_length, use_calibration, **options):
+    def __init__(
+        self,
+        folder: str,
+        max_seq_length: int | None = None,
+        use_calibration: bool = True,
+        **options: Any,
+    ):
         folder = self.folder = os.fspath(folder)
         self.loaded: LoadedModel | None = None
         # Settings -> what computes by them. Each traces its graph once.
-        self._predictors: dict[tuple, Any] = {}
+        self._predictors: dict[tuple, Predictor | LiteAnswers] = {}
         self._settings = {}
         if max_seq_length is not None:
             self._settings["max_seq_length"] = max_seq_length
@@ -90,13 +97,17 @@ class Model(VectorMethods):
             self._predictors[()], self.kind = found, found.kind
             if hasattr(found, "encode"):
                 self._served = found
-            return
+        else:
+            self._load(max_seq_length, options)
+
+    def _load(self, max_seq_length: int | None, options: Mapping[str, Any]):
+        """Loads a folder that is no export."""
         import modeling
         from training.start import description
         from training.vectors.texts import SentenceVectors, TextVectors
 
-        self.loaded = modeling.load(folder, **options)
-        description.warn_if_unfinished(folder, self.loaded.description)
+        self.loaded = modeling.load(self.folder, **options)
+        description.warn_if_unfinished(self.folder, self.loaded.description)
         self.kind = self.loaded.kind
         make = SentenceVectors if self.kind == "vectors" else TextVectors
         self._vectors = make(self.loaded, max_seq_length)
@@ -154,42 +165,19 @@ class Model(VectorMethods):
         answers = self._answers(texts, batch_size)
         return [named(self.kind, answer) for answer in answers]
 
-    def explain(self, text: Text, label: str | None = None) -> dict[str, Any]:
+    def explain(
+        self, text: str | tuple[str, str], label: str | None = None
+    ) -> dict[str, Any]:
         """Says which words of one text speak for a label; None = the answer.
 
         Returns `label`, `score` (log-odds), `baseline` (without the words) and
         `words`: `word`, `value`, `start`, `end`, `text` (1 = second of a pair).
         """
         (answer,) = self.predict([text])
-        if not self.loaded:
-            raise ValueError(
-                f"{self.folder} is an export, which has no gradients; load the "
-                "output_dir of its run."
-            )
-        from training.export.loaded_model import describe
-        from training.finetuning.explaining import Explainer
+        from training.export.loaded_model import explain
 
-        said, loaded = describe(self.loaded), self.loaded
-        if length := self._settings.get("max_seq_length"):
-            said = dataclasses.replace(said, max_seq_length=length)
-        explainer = Explainer(loaded.model, loaded.tokenizer.vocab, said)
-        labels = [*answer["probabilities"]]
-        if label is None:
-            best = max(labels, key=answer["probabilities"].get)
-            label = answer.get("label", best)
-        if label not in labels:
-            raise ValueError(
-                f"label is {label!r}, but the labels of {self.folder} are "
-                f"{', '.join(labels)}."
-            )
-        texts = (text,) if isinstance(text, str) else tuple(text)
-        found = explainer.explain(texts, labels.index(label))
-        names = ("text", "start", "end", "value")
-        words = [dict(zip(names, word, strict=True)) for word in found.words]
-        for word in words:
-            word["word"] = texts[word["text"]][word["start"] : word["end"]]
-        scores = {"score": found.score, "baseline": found.baseline}
-        return {"label": label, **scores, "words": words}
+        settings = self._settings
+        return explain(self.loaded, self.folder, text, label, answer, settings)
 
     def entities(
         self, texts: Iterable[str], *, batch_size: int = 32
@@ -253,7 +241,9 @@ class Model(VectorMethods):
             )
         return listed(texts)
 
-    def _answers(self, texts: list, batch_size: int, **settings) -> list[dict]:
+    def _answers(
+        self, texts: list[Any], batch_size: int, **settings: Any
+    ) -> list[dict[str, Any]]:
         """Returns what an export's `serve_text` says of each text."""
         settings |= self._settings
         # Only our runs say whether they were trained on pairs.
@@ -279,8 +269,8 @@ class Model(VectorMethods):
             )
 
 
-def _export_of(folder: str) -> Any:
-    """Loads an export, or None; TensorFlow only if LiteRT has no file in it."""
+def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
+    """Loads an export; TensorFlow only if it has none of LiteRT's files."""
     if path := litert_model.find(folder):
         from training.export import litert_answers
 
@@ -339,10 +329,16 @@ def finetune(
     """
     from training.many_runs import table_run
 
-    tables = {"train": train, "dev": dev, "test": test}
-    folders = os.fspath(folder), os.fspath(output_dir)
-    settings |= {"kind": kind, "text": text, "label": label, "on_step": on_step}
-    return table_run.run(tables, *folders, **settings)
+    return table_run.run(
+        {"train": train, "dev": dev, "test": test},
+        os.fspath(folder),
+        os.fspath(output_dir),
+        kind=kind,
+        text=text,
+        label=label,
+        on_step=on_step,
+        **settings,
+    )
 
 
 def train_vectors(

@@ -112,8 +112,13 @@ class SelfAttention(layers.DropoutLayer):
             projection.build(input_shape)
 
     def call(
-        self, x, bias=None, dropout_seed=None, queries=None, training=None
-    ):
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | None = None,
+        dropout_seed: tf.Tensor | None = None,
+        queries: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends within each sequence.
 
         Args:

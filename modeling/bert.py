@@ -88,7 +88,7 @@ class Pooler(layers.Layer):
         """Builds for inputs [B, S, H]."""
         self.dense.build((None, input_shape[-1]))
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [B, S, H] to [B, H]."""
         return self.dense(x[:, 0])
 

@@ -51,7 +51,9 @@ class BiLSTMLayer(layers.Layer):
         for cell in (self.forward, self.backward):
             cell.build((None, input_shape[-1]))
 
-    def call(self, x, input_mask=None):
+    def call(
+        self, x: tf.Tensor, input_mask: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """Maps float [B, S, I] to the states, [B, S, 2W].
 
         At padding a state stays what it was before, see `BiLSTM.call`.
@@ -99,7 +101,13 @@ class BiLSTM(layers.DropoutLayer):
             layer.build((None, None, size))
             size = self.output_size
 
-    def call(self, x, input_mask=None, dropout_seed=None, training=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        input_mask: tf.Tensor | None = None,
+        dropout_seed: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads a batch, float [B, S, I], in both directions.
 
         The mask is of bool or numbers, [B, S], with all padding last; True or 1

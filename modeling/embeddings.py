@@ -135,8 +135,12 @@ class Embeddings(layers.DropoutLayer):
             self._given = None
 
     def call(
-        self, input_ids, token_type_ids=None, dropout_seed=None, training=None
-    ):
+        self,
+        input_ids: tf.Tensor,
+        token_type_ids: tf.Tensor | None = None,
+        dropout_seed: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
         """Embeds wordpiece ids and segment ids (None = all 0), int32 [B, S].
 
         Returns float [B, S, E] in the compute dtype.

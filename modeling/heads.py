@@ -29,7 +29,7 @@ class Transform(layers.Layer):
         self.dense.build(input_shape)
         self.layer_norm.build((None, self.dense.units))
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [M, H] to [M, E]."""
         return self.layer_norm(self.dense(x))
 
@@ -54,7 +54,13 @@ class MaskedLM(layers.Layer):
         self.transform.build(input_shape)
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
-    def call(self, x, embedding_table, labels=None, in_parts=False):
+    def call(
+        self,
+        x: tf.Tensor,
+        embedding_table: tf.Tensor,
+        labels: tf.Tensor | None = None,
+        in_parts: bool = False,
+    ) -> tf.Tensor:
         """Scores the vocabulary, or returns the loss of each label.
 
         Args:
@@ -106,7 +112,7 @@ class LinearOutput(layers.Layer):
         )
         self.output_bias = self.new_zeros("output_bias", self.num_classes)
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 logits [M, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(layers.as_rows(x), weights, transpose_b=True)
@@ -178,7 +184,7 @@ class SpanHead(layers.Layer):
         """Creates output_weights [2, H] and output_bias [2]."""
         self.squad.build((None, self.hidden_size))
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 [M, 2]."""
         return self.squad(x)
 
@@ -196,7 +202,7 @@ class LanguageModelHead(layers.Layer):
         """Creates every variable."""
         self.predictions.build((None, self.config.hidden_size))
 
-    def call(self, x, embedding_table):
+    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary; see `MaskedLM.call`."""
         return self.predictions(x, embedding_table)
 
@@ -214,7 +220,12 @@ class PretrainingHeads(LanguageModelHead):
         )
         self.seq_relationship.build((None, self.config.hidden_size))
 
-    def call(self, x, pooled_output, embedding_table):
+    def call(
+        self,
+        x: tf.Tensor,
+        pooled_output: tf.Tensor,
+        embedding_table: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Scores the vocabulary, and the pair.
 
         `x` is float [M, H] or [B, P, H], the vectors of the masked positions,
@@ -247,7 +258,7 @@ class GeneratorPredictions(Transform):
         super().build((None, self.config.hidden_size))
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
-    def call(self, x, embedding_table):
+    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary: logits [M, V] in the compute dtype.
 
         `x` is float [M, H], the vectors of the masked positions, and the table
@@ -287,6 +298,6 @@ class DiscriminatorPredictions(layers.Layer):
         self.dense.build((None, self.config.hidden_size))
         self.score.build((None, self.config.hidden_size))
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [B, S, H] to float32 scores [B, S]."""
         return tf.cast(self.score(self.dense(x))[..., 0], tf.float32)

@@ -3,6 +3,8 @@
 Axis letters: see `layers`; K number of layers in a mix.
 """
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from modeling import layers
@@ -64,7 +66,11 @@ class LayerMix(layers.Layer):
                 name="scale", shape=(), initializer="ones"
             )
 
-    def call(self, embedding_output, blocks=None):
+    def call(
+        self,
+        embedding_output: tf.Tensor,
+        blocks: Sequence[tf.Tensor] | None = None,
+    ) -> tf.Tensor:
         """Combines layers.
 
         Args:

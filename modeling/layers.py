@@ -271,7 +271,7 @@ class Dense(Layer):
         )
         self.bias = self.new_zeros("bias", self.units)
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, in] to [M, units]."""
         product = tf.matmul(as_rows(x), tf.convert_to_tensor(self.kernel))
         biased = kernels.add_bias(product, tf.convert_to_tensor(self.bias))
@@ -303,7 +303,7 @@ class LayerNorm(Layer):
         )
         self.beta = self.add_weight(name="beta", initializer="zeros", **options)
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Normalizes float [M, H] or [B, S, H]; keeps shape and dtype."""
         return kernels.layer_norm(x, *self.parameters)
 

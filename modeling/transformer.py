@@ -27,7 +27,13 @@ class ResidualOutput(layers.DropoutLayer):
         self.dense.build(input_shape)
         self.layer_norm.build((None, self.dense.units))
 
-    def call(self, x, residual, dropout_seed=None, training=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        residual: tf.Tensor,
+        dropout_seed: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tf.Tensor:
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
         seed = self.seed_of_call(training, dropout_seed)
         rate = self.config.hidden_dropout_prob
@@ -56,7 +62,14 @@ class Attention(layers.DropoutLayer):
         self.self_attention.build(input_shape)
         self.output_layer.build(input_shape)
 
-    def call(self, x, bias=None, dropout_seed=None, wanted=None, training=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | None = None,
+        dropout_seed: tf.Tensor | None = None,
+        wanted: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """See `TransformerBlock.call`."""
         seeds = self.seeds_of_call(training, dropout_seed, 2)
         bias = as_bias(bias, x, self.config)
@@ -96,7 +109,14 @@ class TransformerBlock(layers.DropoutLayer):
         self.intermediate.build(input_shape)
         self.output_layer.build((None, self.config.intermediate_size))
 
-    def call(self, x, bias=None, dropout_seed=None, wanted=None, training=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | None = None,
+        dropout_seed: tf.Tensor | None = None,
+        wanted: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs the block.
 
         Args:
@@ -128,7 +148,7 @@ class Intermediate(layers.Layer):
         """Builds for inputs [M, H]."""
         self.dense.build(input_shape)
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [M, H] to [M, intermediate_size]."""
         return self.dense(x)
 
@@ -173,8 +193,13 @@ class Encoder(layers.DropoutLayer):
             block.build((None, input_shape[-1]))
 
     def call(
-        self, x, bias=None, dropout_seed=None, positions=None, training=None
-    ):
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | None = None,
+        dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
+        training: bool | None = None,
+    ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
         """Runs the stack.
 
         Args:

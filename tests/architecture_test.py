@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_234,
-    "training": 12_407,
-    "modeling": 4_138,
-    "studies": 1_512,
-    "demo": 412,
-    "programs": 768,
+    "data": 9_930,
+    "training": 11_862,
+    "modeling": 3_895,
+    "studies": 1_482,
+    "demo": 388,
+    "programs": 766,
 }
-MOST_DOCSTRINGS = 8_588
+MOST_DOCSTRINGS = 8_519
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -1,7 +1,7 @@
 """Signatures of a model that `modeling.load` has loaded."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from data.calibration import KINDS as CALIBRATED
@@ -15,9 +15,8 @@ from training.export.serving import Serving
 from training.export.span_signatures import SpanServing
 from training.export.task_signatures import TaskServing
 from training.export.vector_signatures import VectorServing
-from training.finetuning import calibrating
+from training.finetuning import calibrating, explaining
 from training.start import description
-from training.start.description import Description
 
 TOP_K = 5
 _SERVINGS = (PretrainingServing, SpanServing, TaskServing, VectorServing)
@@ -55,7 +54,9 @@ def signatures_of(
 
 
 def serving_of(
-    loaded: LoadedModel, described: Description, use_calibration: bool
+    loaded: LoadedModel,
+    described: description.Description,
+    use_calibration: bool,
 ) -> Serving:
     """Makes what a client can call, with the calibration in the folder."""
     found = None
@@ -66,7 +67,48 @@ def serving_of(
     return serving(loaded.model, described, loaded.tokenizer.vocab, found)
 
 
-def describe(loaded: LoadedModel) -> Description:
+def explain(
+    loaded: LoadedModel | None,
+    folder: str,
+    text: Any,
+    label: str | None,
+    answer: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Explains a text's label as `Model.explain` of bert.py says.
+
+    `answer` is what `Model.predict` says of the text, None as `label` = its
+    label. Raises ValueError for an export, a model of another kind and an
+    unknown label.
+    """
+    if not loaded:
+        raise ValueError(
+            f"{folder} is an export, which has no gradients; load the "
+            "output_dir of its run."
+        )
+    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
+    said = dataclasses.replace(describe(loaded), **length)
+    explainer = explaining.Explainer(loaded.model, loaded.tokenizer.vocab, said)
+    labels = [*answer["probabilities"]]
+    if label is None:
+        best = max(labels, key=answer["probabilities"].get)
+        label = answer.get("label", best)
+    if label not in labels:
+        raise ValueError(
+            f"label is {label!r}, but the labels of {folder} are "
+            f"{', '.join(labels)}."
+        )
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    found = explainer.explain(texts, labels.index(label))
+    names = ("text", "start", "end", "value")
+    words = [dict(zip(names, word, strict=True)) for word in found.words]
+    for word in words:
+        word["word"] = texts[word["text"]][word["start"] : word["end"]]
+    scores = {"score": found.score, "baseline": found.baseline}
+    return {"label": label, **scores, "words": words}
+
+
+def describe(loaded: LoadedModel) -> description.Description:
     """Describes a model as its run did, else by the programs' defaults.
 
     Raises ValueError if `task.json` was written by another version.
@@ -76,7 +118,8 @@ def describe(loaded: LoadedModel) -> Description:
         "never_split": loaded.tokenizer.never_split,
     }
     if loaded.description:
-        return description.of_facts(loaded.description | texts, loaded.folder)
+        facts = loaded.description | texts
+        return description.of_facts(facts, loaded.folder)
     most = loaded.config.max_position_embeddings
     known = texts | {
         "task_name": loaded.kind,
