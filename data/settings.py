@@ -161,13 +161,6 @@ class Settings:
         return dataclasses.replace(self, **changed)
 
 
-def refuse(*rows: tuple[Any, str]) -> None:
-    """Raises ValueError with the message of the first row that is true."""
-    for is_wrong, message in rows:
-        if is_wrong:
-            raise ValueError(message)
-
-
 def setting(
     default: Any = dataclasses.MISSING, help: str = "", **bounds: Any
 ) -> Any:

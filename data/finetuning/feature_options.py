@@ -7,7 +7,6 @@ import dataclasses
 from typing import Any, Self
 
 from data.records.feature_spec import FeatureSpec, input_features
-from data.settings import refuse
 from data.tasks.task import Task
 
 # The feature of windows with the number of their example, from 0.
@@ -41,28 +40,26 @@ class FeatureOptions:
 
     def __post_init__(self):
         room = self.max_seq_length - 2
-        refuse(
-            (
-                self.max_seq_length < _MIN_SEQ_LENGTH,
+        if self.max_seq_length < _MIN_SEQ_LENGTH:
+            raise ValueError(
                 f"--max_seq_length is {self.max_seq_length}, expected "
-                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP].",
-            ),
-            (
-                self.document_context and self.kind != "tagging",
-                f"--document_context is for tagging, not for {self.kind}.",
-            ),
-            (
-                self.stride and self.kind == "choice",
+                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP]."
+            )
+        if self.document_context and self.kind != "tagging":
+            raise ValueError(
+                f"--document_context is for tagging, not for {self.kind}."
+            )
+        if self.stride and self.kind == "choice":
+            raise ValueError(
                 "--long_text=windows is for single texts and words, but the "
-                "task is a choice between texts; leave it out.",
-            ),
-            (
-                self.stride > room,
+                "task is a choice between texts; leave it out."
+            )
+        if self.stride > room:
+            raise ValueError(
                 f"--long_text_stride={self.stride}; it must be {room} at most, "
                 "--max_seq_length without [CLS] and [SEP], or text between the "
-                "windows would be left out.",
-            ),
-        )
+                "windows would be left out."
+            )
 
     @classmethod
     def of_task(cls, task: Task, max_seq_length: int, **others: Any) -> Self:

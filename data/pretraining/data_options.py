@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from data.settings import Settings, positive, refuse, setting, share, switch
+from data.settings import Settings, positive, setting, share, switch
 
 # Tokens that a vocabulary must have.
 SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -78,24 +78,21 @@ class PretrainingDataOptions(Settings, kw_only=False):
     def _check(self) -> None:
         # 1e-9 for sums such as 0.9 + 0.1, which may be rounded up.
         most = 1 - self.mask_token_prob
-        refuse(
-            (
-                self.random_token_prob > most + 1e-9,
+        if self.random_token_prob > most + 1e-9:
+            raise ValueError(
                 f"--random_token_prob={self.random_token_prob}; it must be at "
-                f"most 1 - mask_token_prob = {most:g}.",
-            ),
-            (
-                self.join_documents and self.next_sentence_prediction,
+                f"most 1 - mask_token_prob = {most:g}."
+            )
+        if self.join_documents and self.next_sentence_prediction:
+            raise ValueError(
                 "--join_documents needs --next_sentence_prediction=false: it "
-                "is for examples without sentence pairs.",
-            ),
-            (
-                self.sentence_order_prediction
-                and not self.next_sentence_prediction,
+                "is for examples without sentence pairs."
+            )
+        if self.sentence_order_prediction and not self.next_sentence_prediction:
+            raise ValueError(
                 "--sentence_order_prediction needs sentence pairs; do not give "
-                "--next_sentence_prediction=false.",
-            ),
-        )
+                "--next_sentence_prediction=false."
+            )
 
     @property
     def keep_share(self) -> float:

@@ -11,7 +11,7 @@ from data.pretraining.data_options import (
     Wordpieces,
 )
 from data.records import feature_spec
-from data.settings import Settings, optional, refuse, setting, switch
+from data.settings import Settings, optional, setting, switch
 from data.storage import files
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
@@ -69,19 +69,17 @@ class Recipe(Settings, kw_only=False):
             return
         words.check_name(self.word_segmenter)
         name = f"--word_segmenter={self.word_segmenter}"
-        refuse(
-            (
-                not self.options.do_whole_word_mask,
+        if not self.options.do_whole_word_mask:
+            raise ValueError(
                 f"{name} says what --do_whole_word_mask masks, which is not "
-                "given; give both, or neither.",
-            ),
-            (
-                self.options.masking == "dynamic",
+                "given; give both, or neither."
+            )
+        if self.options.masking == "dynamic":
+            raise ValueError(
                 f"{name}; with --masking=dynamic the records have no masks, "
                 "and run_pretraining.py does not know the words. Give "
-                "--masking=static.",
-            ),
-        )
+                "--masking=static."
+            )
 
 
 class Tools(NamedTuple):

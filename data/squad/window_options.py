@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, setting
 
 # The score difference of a question whose only candidate is "".
 LARGE_SCORE = 1_000_000.0
@@ -64,14 +64,12 @@ def check_null_threshold(
 
     `threshold` None = not given; `needs` maps flags to their values.
     """
-    refuse(
-        (
-            is_to_find and not all(needs.values()),
-            f"--find_null_threshold needs --{' and --'.join(needs)}.",
-        ),
-        (
-            is_to_find and threshold is not None,
+    if is_to_find and not all(needs.values()):
+        raise ValueError(
+            f"--find_null_threshold needs --{' and --'.join(needs)}."
+        )
+    if is_to_find and threshold is not None:
+        raise ValueError(
             "--find_null_threshold and --null_score_diff_threshold="
-            f"{threshold} exclude each other; give one of them.",
-        ),
-    )
+            f"{threshold} exclude each other; give one of them."
+        )

@@ -149,6 +149,10 @@ def test_training_resumes_and_uses_its_records_again(
         ),
         (["--do_eval"], "error: {out} holds no checkpoint; train first"),
         (
+            ["--do_train", "--feature_based=table"],
+            "error: --feature_based=table: run_study.py --study=features ",
+        ),
+        (
             ["--do_train", "--feature_based=last", "--trainable_layers=1"],
             "error: --trainable_layers and --layerwise_lr_decay: leave",
         ),

@@ -430,6 +430,7 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
         ({"text": 3}, "--text_columns=3; it must be a list"),
         ({"class_weights": "even"}, "--class_weights=.*one for each label in "),
         ({"class_weights": {"x": 0}}, "--class_weights=.*numbers above 0"),
+        ({"feature_based": "table"}, "--feature_based=table: .*--study=feat"),
         ({"feature_based": "some"}, "--feature_based=.*, weighted_all"),
         ({"export_dir": "x"}, "no setting 'export_dir'.* see its --do_export"),
     ],

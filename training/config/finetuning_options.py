@@ -255,7 +255,7 @@ class ClassifierOptions(TaskRunOptions):
         "",
         "[new] Tagging: train a BiLSTM on these layers of a frozen encoder "
         "(the paper's section 5.3); wants --learning_rate=3e-3.",
-        choices=("", *MIXES),
+        choices=("", *MIXES, "table"),
     )
     head: str = setting(
         "linear",
@@ -274,6 +274,10 @@ class ClassifierOptions(TaskRunOptions):
             raise ValueError(
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
                 "True."
+            )
+        if self.feature_based == "table":
+            raise ValueError(
+                f"{frozen}: run_study.py --study=features makes the table."
             )
         of_layers = {"trainable_layers", "layerwise_lr_decay"}
         if self.feature_based and changed.keys() & of_layers:

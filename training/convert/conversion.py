@@ -134,7 +134,10 @@ def _write_original(folder: str, model: ChangedModel) -> None:
     ours = {name: huggingface_names.of_encoder(name) for name in model.values}
     names = [n for n, x in ours.items() if huggingface_names.their_name(x)]
     if left_out := sorted(model.values.keys() - {*names}):
-        logging.warning("Left out, no counterpart: %s", ", ".join(left_out))
+        logging.warning(
+            "%d tensors have no counterpart and are left out: %s",
+            *(len(left_out), ", ".join(left_out)),
+        )
     config_file = os.path.join(folder, model_folder.CONFIG)
     files.write_text(config_file, model.config.to_json_string())
     descriptions.write_task(folder, model, "bert_model.ckpt")
@@ -157,7 +160,9 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     if not model.is_generator:
         names = [n for n in names if not n.startswith(generator.SCOPES)]
     if len(names) < len(model.values):
-        logging.info("The generator is left out; see --electra_part.")
+        logging.info(
+            "The generator is left out; --electra_part=generator converts it."
+        )
     if model.is_generator and model.config.hidden_act != "gelu_exact":
         raise ValueError(
             f"hidden_act is {model.config.hidden_act!r}, but the generator's "

@@ -1,7 +1,7 @@
 """Takes layers and words away from a model."""
 
+import collections
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -29,7 +29,10 @@ def cut(model: ChangedModel) -> None:
     if model.options.keep_words:
         _keep_words(model)
     now = _megabytes(model)
-    logging.info("Weights: %.1f MB before, %.1f MB now.", before, now)
+    logging.info(
+        "Weights: %.1f MB before, %.1f MB now (%.2f of it), in float32.",
+        *(before, now, now / before),
+    )
 
 
 def evenly(number: int, of: int) -> list[int]:
@@ -59,8 +62,11 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
             values[ours] = value
     model.values = values
     model.resize(num_hidden_layers=len(layers))
-    kept = ", ".join(map(str, layers))
-    logging.info("Layers %s of %d are kept and need training.", kept, before)
+    logging.info(
+        "Layers 0 to %d were layers %s of %d. Train before you rely on "
+        "the model.",
+        *(len(layers) - 1, ", ".join(map(str, layers)), before),
+    )
 
 
 def _keep_words(model: ChangedModel) -> None:
@@ -93,7 +99,8 @@ def _keep_words(model: ChangedModel) -> None:
     logging.info(
         "%d of %d wordpieces are kept: %d special tokens and words of "
         "--extra_words, %d single characters, %d more that the text uses. "
-        "They are %.2f %% of the text's wordpieces.",
+        "%.2f %% of the text's wordpieces are kept; the rest become shorter "
+        "ones.",
         *(len(kept), len(ids), len(special), len(single)),
         *(len(kept) - len(stay), 100 * share),
     )
@@ -102,8 +109,10 @@ def _keep_words(model: ChangedModel) -> None:
     model.resize(vocab_size=len(rows))
 
 
-def _count_pieces(model: ChangedModel, ids: Mapping[str, int]) -> Counter[str]:
-    counts, tokenizer = Counter(), WordpieceTokenizer(ids)
+def _count_pieces(
+    model: ChangedModel, ids: Mapping[str, int]
+) -> collections.Counter[str]:
+    counts, tokenizer = collections.Counter(), WordpieceTokenizer(ids)
     paths = files.expand_patterns(model.options.input_file)
     words = count_words(paths, do_lower_case=model.texts.do_lower_case)
     for word, count in words.items():

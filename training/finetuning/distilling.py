@@ -16,7 +16,6 @@ import modeling
 from data.records import reuse, teacher_scores
 from data.records.feature_spec import TEACHER_LOGITS, FeatureSpec
 from data.records.input_pipeline import RecordFiles
-from data.settings import refuse
 from data.storage import files, manifests
 from data.tasks import Task, get_task, task_options
 from data.text.tokenization import FullTokenizer
@@ -152,19 +151,17 @@ def _unlabeled(options: Any, task: Task) -> Task:
     """The task with --unlabeled_file as its test set."""
     path = options.distillation.unlabeled_file
     given = {**options.task_options, "test_file": path}
-    refuse(
-        (
-            "test_file" not in task_options(task.name) or "tfds" in given,
+    if "test_file" not in task_options(task.name) or "tfds" in given:
+        raise ValueError(
             f"--unlabeled_file={path} is for files of one's own (tsv, csv, "
             f"jsonl, conll, conllu), but --task_name={options.task_name}; "
-            "write its texts and labels to tables, or leave it out.",
-        ),
-        (
-            options.class_weights,
+            "write its texts and labels to tables, or leave it out."
+        )
+    if options.class_weights:
+        raise ValueError(
             "--class_weights weighs labels, which --unlabeled_file has not; "
-            "leave one of them out.",
-        ),
-    )
+            "leave one of them out."
+        )
     files.require_file(path, "--unlabeled_file")
     unlabeled = get_task(task.name, options.data_dir, **given)
     unlabeled.model_labels = task.labels

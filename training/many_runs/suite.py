@@ -10,7 +10,6 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from data.settings import refuse
 from data.storage import files, locks
 from data.storage.json_files import find_json, write_json
 from data.tables import aligned, tsv
@@ -121,18 +120,17 @@ def _tasks(
     """Task -> its options, for those that can run; checks all of them."""
     flag, data_dir = f"--task_name={options.task_name}", options.data_dir
     data_set = options.task_options.get("tfds")
-    refuse(
-        (len({*names}) < len(names), f"{flag}: expected each task once."),
-        (
-            data_set and not data_dir,
+    if len({*names}) < len(names):
+        raise ValueError(f"{flag}: expected each task once.")
+    if data_set and not data_dir:
+        raise ValueError(
             f"--tfds={data_set} is one data set, but {flag} names several "
-            "tasks; give --tfds='', which takes each from its own.",
-        ),
-        (
-            DIAGNOSTIC in names and "MNLI" not in names,
-            f"{flag}: AX is answered by the model of MNLI; name MNLI, too.",
-        ),
-    )
+            "tasks; give --tfds='', which takes each from its own."
+        )
+    if DIAGNOSTIC in names and "MNLI" not in names:
+        raise ValueError(
+            f"{flag}: AX is answered by the model of MNLI; name MNLI, too."
+        )
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
     if data_dir:
         found = _folders_in(data_dir, list(found))
