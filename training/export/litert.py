@@ -76,6 +76,8 @@ def _contents(serving: Serving) -> dict[str, bytes]:
             converter = tf.lite.TFLiteConverter.from_saved_model(
                 folder, signature_keys=[SIGNATURE]
             )
+            only = [tf.lite.OpsSet.TFLITE_BUILTINS]
+            converter.target_spec.supported_ops = only
             if name == INT8:
                 converter.optimizations = [tf.lite.Optimize.DEFAULT]
             made[name] = converter.convert()
