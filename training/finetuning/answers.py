@@ -88,12 +88,12 @@ class QuestionScorer:
         scorer = Scorer(self._has_null)
         scored = [(x, self._score(scorer, x, threshold)) for x in predictions]
         others = ["metrics.json"] * self.has_answers
+        others += ["predictions.html"] * self._options.write_html
+        write_files(self._output_dir, predictions, self._has_null, others)
         if self._options.write_html:
-            others.append("predictions.html")
             path = os.path.join(self._output_dir, "predictions.html")
             name = os.path.basename(self.questions.data.name)
             write_page(path, f"{name}, step {step}", scored)
-        write_files(self._output_dir, predictions, self._has_null, others)
         logging.info("Wrote predictions.json and more to %s", self._output_dir)
         if self.has_answers:
             self._write_metrics(scorer, threshold, step, found)
