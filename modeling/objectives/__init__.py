@@ -6,7 +6,7 @@ left_to_right  every next token, under left-to-right attention
 replaced_tokens  ELECTRA: which tokens a generator has replaced
 tasks          classification, regression, multilabel, choice, tagging
 spans          the start and the end of an answer
-vector_losses  what trains the vectors of texts
+vector_losses/  what trains the vectors of texts
 sentence_vectors  one vector for each text
 """
 

@@ -15,6 +15,7 @@ from modeling.kernels.recomputation import computed_in_parts
 from modeling.kernels.seeds import split_seed
 from modeling.objectives import vector_losses
 from modeling.objectives.base import Batch, Objective
+from modeling.objectives.vector_losses.similarity import unit
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
@@ -62,7 +63,7 @@ class SentenceEncoder(Objective):
         words = self.encode(batch, dropout_seed).get_sequence_output()
         mask = batch["input_mask"]
         vectors = pooling.pool_last(words, mask, self.form.pooling)
-        return vector_losses.unit(vectors) if self.form.normalize else vectors
+        return unit(vectors) if self.form.normalize else vectors
 
     def score_examples(self, batch: Batch) -> Batch:
         """Computes `vectors` for `OutputCollector`."""

@@ -1,0 +1,30 @@
+"""Positive pairs: the other examples' texts are an example's negatives.
+
+Source: Henderson et al., arXiv:1705.00652, section 4;
+  `MultipleNegativesRankingLoss` of sentence-transformers.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from modeling.objectives.vector_losses.similarity import unit
+
+
+def loss(
+    vectors: Sequence[tf.Tensor], targets: None, scale: float
+) -> tf.Tensor:
+    """Mean cross entropy of each first text's own second text.
+
+    It is chosen among the second, and if there are any the third texts, of all
+    examples.
+    """
+    del targets
+    first, *others = map(unit, vectors)
+    candidates = tf.concat(others, axis=0)
+    logits = scale * tf.matmul(first, candidates, transpose_b=True)
+    return tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=tf.range(tf.shape(first)[0]), logits=logits
+        )
+    )
