@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_930,
-    "training": 11_862,
-    "modeling": 3_895,
+    "data": 9_916,
+    "training": 11_880,
+    "modeling": 3_919,
     "studies": 1_482,
     "demo": 388,
     "programs": 766,
 }
-MOST_DOCSTRINGS = 8_519
+MOST_DOCSTRINGS = 8_529
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

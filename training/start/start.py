@@ -127,8 +127,9 @@ class Start:
         if source.path:
             first_weights.compare(source, config)
             reads_pooler = getattr(model, "reads_pooler", False)
-            given = source, variables, heads, rows, reads_pooler
-            self.first = FirstWeights(*given)
+            self.first = FirstWeights(
+                source, variables, heads, rows, reads_pooler
+            )
         self._check_first(heads, trains)
 
     def _open_folder(self) -> CheckpointManager:
