@@ -97,6 +97,12 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
     assert caplog.messages == [
         f"--skip_bad_records: {path} has 1 of 337 records of its manifest."
     ]
+    # A shard in another folder has the same name.
+    other = {"file": "damaged.tf_record", "counts": {"examples": 1}}
+    for shards in ([shard, other], [other, shard]):
+        manifest = {"made_from": {}, "shards": shards}
+        files.write_text(path + files.MANIFEST_SUFFIX, json.dumps(manifest))
+        assert open_records().count == 1
 
 
 def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):

@@ -124,7 +124,8 @@ def log_best_sizes(minutes: float, patterns: str | None) -> None:
     """Says which sizes fit the minutes and the text of records, if known."""
     if not (0 < minutes < math.inf and patterns):
         return
-    if wordpieces := read_facts(patterns)[1]:
+    _, wordpieces = read_facts(patterns)
+    if wordpieces:
         measured = _nearest(minutes, wordpieces)
         logging.info(
             "%s came out best for %d minutes on 2 cores and %s wordpieces, the "
