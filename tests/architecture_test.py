@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_916,
-    "training": 11_880,
+    "training": 11_881,
     "modeling": 3_919,
     "studies": 1_482,
     "demo": 388,

@@ -360,7 +360,10 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
             return "."
         return prefix.removeprefix(os.path.join(output_dir, ""))
     for resolve in (os.path.abspath, os.path.realpath):
-        place = os.path.relpath(*map(resolve, (prefix, output_dir)))
-        if place.split(os.sep)[0] != os.pardir:
-            return place
+        place, folder = map(resolve, (prefix, output_dir))
+        if place == folder:
+            return "."
+        inside = place.removeprefix(os.path.join(folder, ""))
+        if inside != place:
+            return inside
     return os.path.abspath(prefix)

@@ -1,11 +1,11 @@
 """Which text goes into which shard: a function of text, flags and seed."""
 
-import functools
 import os
 import re
 
 import pytest
 
+from data.pretraining.streaming import corpus
 from data.pretraining.streaming import plan as planning
 from data.pretraining.streaming.corpus import Block, read_block
 from tests.data.pretraining.support import (
@@ -179,8 +179,7 @@ def test_few_large_documents_among_small_ones_fill_all_shards(tmp_path, vocab):
 def test_a_document_longer_than_a_block_fills_several_shards(
     tmp_path, vocab, monkeypatch
 ):
-    scan_file = functools.partial(planning.scan_file, max_block_bytes=100)
-    monkeypatch.setattr(planning, "scan_file", scan_file)
+    monkeypatch.setattr(corpus, "MAX_BLOCK_BYTES", 100)
     path = tmp_path / "a"
     path.write_text("1 1 1\n" * 100)
     recipe = recipe_of(vocab, next_sentence_prediction=False)
