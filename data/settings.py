@@ -177,6 +177,7 @@ def setting(
 optional = functools.partial(setting, None)
 switch = functools.partial(setting, False)
 positive = functools.partial(setting, least=1)
+amount = functools.partial(setting, least=0)
 share = functools.partial(setting, least=0, most=1)
 
 

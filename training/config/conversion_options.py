@@ -17,24 +17,19 @@ class ConversionOptions(Settings):
     bert_config_file: str | None = optional(
         "A checkpoint's configuration. Default: beside it."
     )
-    vocab_file: str | None = optional(
-        "The model's vocabulary. Default: beside its weights."
-    )
+    vocab_file: str | None = optional("Vocabulary. Default: beside the model.")
     kind: str | None = optional(
-        "What a fine-tuned checkpoint answers. Default: as its run says.",
-        choices=KINDS,
+        "What a model answers. Default: as its run says.", choices=KINDS
     )
     labels_file: str | None = optional(
-        "Names of the labels, one a line. Default: labels.txt beside the "
-        "checkpoint."
+        "Labels, one a line. Default: labels.txt beside the checkpoint."
     )
     do_lower_case: bool | None = optional(
         "Whether a checkpoint's text was lower-cased. Default: as its run "
         "says, else whether the vocabulary has no capitals."
     )
     output_format: str | None = optional(
-        "Format of the new folder. Default: the one that the model has not.",
-        choices=FORMATS,
+        "Format to write. Default: the one the model has not.", choices=FORMATS
     )
     electra_part: str = setting(
         "discriminator",
@@ -42,14 +37,11 @@ class ConversionOptions(Settings):
         choices=("discriminator", "generator"),
     )
     extra_words: str | None = optional(
-        "A text file, a word on each line. They replace the vocabulary's "
-        "[unusedN] tokens, then follow its last one, with the mean of their "
-        "wordpieces' weights."
+        "A text file, a word a line. They replace [unusedN] tokens, then "
+        "follow the last one, with the mean of their wordpieces' weights."
     )
     keep_layers: tuple[int, ...] = setting(
-        (),
-        "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6 are 0,2,4. "
-        "The others are left out.",
+        (), "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6: 0,2,4."
     )
     keep_words: int | None = optional(
         "Size of a smaller vocabulary: special tokens, words of --extra_words, "
@@ -61,13 +53,10 @@ class ConversionOptions(Settings):
         "texts that the model will read."
     )
     never_split: tuple[str, ...] = setting(
-        (),
-        "Words of --extra_words that the tokenizer would split, such as "
-        "[ENTITY], comma-separated.",
+        (), "Words of --extra_words that stay whole, such as [ENTITY],[DATE]."
     )
     max_position_embeddings: int | None = optional(
-        "Number of positions; those beyond the model's repeat them, untrained.",
-        least=1,
+        "Positions; those beyond the model's repeat them, untrained.", least=1
     )
 
     def _check(self) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import os
 from typing import Any
 
-from data.settings import Settings, setting
+from data.settings import Settings, setting, share
 
 
 class DistillOptions(Settings):
@@ -16,21 +16,13 @@ class DistillOptions(Settings):
         "labels, vocabulary and case. --init_checkpoint can be some of its "
         "layers (convert_checkpoint.py --keep_layers).",
     )
-    distill_weight: float = setting(
-        0.5,
-        "[new] Share of the teacher in the loss; the labels have the rest.",
-        least=0,
-        most=1,
-    )
+    distill_weight: float = share(0.5, "[new] The teacher's share in the loss.")
     distill_temperature: float = setting(
-        2.0,
-        "[new] Divides both logits; above 1, unlikely labels count more.",
-        above=0,
+        2.0, "[new] Divides logits; above 1 rare labels count more.", above=0
     )
     unlabeled_file: str = setting(
         "",
-        "[new] Tables, conll, conllu: texts that only the teacher labels; "
-        "read as a test set is.",
+        "[new] Tables, conll, conllu: test set that only the teacher labels.",
     )
 
     def _check(self) -> None:

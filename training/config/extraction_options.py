@@ -27,8 +27,7 @@ class VectorOptions(Settings):
 
     layers: tuple[int | str, ...] = setting(
         (-1, -2, -3, -4),
-        "Blocks whose outputs are written: 0 = first, -1 = last; [new] "
-        "embeddings = what enters the first.",
+        "Blocks to write: 0 = first, -1 = last; [new] embeddings = the input.",
         parse=parse_layers,
     )
     pooling: str = setting(
@@ -40,9 +39,7 @@ class VectorOptions(Settings):
     layer_mix: str = setting(
         "separate", "[new] Mix the layers to one vector.", choices=LAYER_MIXES
     )
-    whole_words: bool = switch(
-        "[new] One vector a word or mark: the mean of its wordpieces."
-    )
+    whole_words: bool = switch("[new] One vector a word: its wordpieces' mean.")
     attention: bool = switch(
         "[new] With --format=npz: write the attention maps of the layers, "
         "[layers, heads, wordpieces, wordpieces] for each line."
@@ -87,30 +84,21 @@ class ExtractionOptions(Settings):
         "The model's sizes. Default: the file beside --init_checkpoint."
     )
     init_checkpoint: str = setting(help=shared_help.INIT_CHECKPOINT)
-    vocab_file: str | None = optional(
-        "The vocabulary. Default: the file beside --init_checkpoint."
-    )
+    vocab_file: str | None = optional("Default: beside --init_checkpoint.")
     do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
+    # [CLS] a [SEP]
     max_seq_length: int = setting(
-        128,
-        "Wordpieces of a line; longer ones are cut, and counted.",
-        least=3,  # [CLS] a [SEP]
+        128, "Wordpieces of a line; longer ones are cut, and counted.", least=3
     )
     batch_size: int = setting(32, "Lines at once (more if short).", least=1)
     use_one_hot_embeddings: bool = switch(shared_help.ONE_HOT)
     vectors: VectorOptions = VectorOptions()
-    format: str = setting(
-        "jsonl", "[new] Format of the output.", choices=FORMATS
-    )
-    attention_png: str | None = optional(
-        "[new] Draw the attention within one line."
-    )
+    format: str = setting("jsonl", "[new] Output format.", choices=FORMATS)
+    attention_png: str | None = optional("[new] Draw the attention in a line.")
     attention_line: int = setting(0, "[new] Which line; 0 = first.", least=0)
     attention_layer: int = setting(-1, "[new] Which block; -1 = the last.")
-    attention_head: int | None = optional(
-        "[new] Which head; all on a page if not given."
-    )
+    attention_head: int | None = optional("[new] Which head. Default: all.")
     device: DeviceOptions
 
     def _check(self) -> None:

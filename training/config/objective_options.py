@@ -3,17 +3,16 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from data.settings import Settings, setting
+from data.settings import Settings, amount, setting, share
 
 
 class LeftToRightOptions(Settings):
     """For --objective=left_to_right."""
 
-    num_predicted_positions: int = setting(
+    num_predicted_positions: int = amount(
         0,
         "[new] Positions of an example whose next wordpiece is predicted in "
         "training, drawn in each step; 0 = all. Evaluation predicts all.",
-        least=0,
     )
 
 
@@ -23,10 +22,7 @@ class ReplacedTokensOptions(Settings):
     TOKENS: ClassVar[tuple[str, ...]] = ("[MASK]", "[CLS]", "[SEP]")
 
     discriminator_weight: float = setting(
-        50.0,
-        "[new] Weight of the discriminator's loss in the sum; that of the "
-        "generator's is 1.",
-        above=0.0,
+        50.0, "[new] Weight of its loss; the generator's is 1.", above=0.0
     )
     generator_size: float = setting(
         0.25,
@@ -43,12 +39,8 @@ class ReplacedTokensOptions(Settings):
         above=0.0,
         most=1.0,
     )
-    mask_token_share: float = setting(
-        0.85,
-        "[new] Share of the predicted wordpieces that the generator sees as "
-        "[MASK]; it sees the others as they are.",
-        least=0.0,
-        most=1.0,
+    mask_token_share: float = share(
+        0.85, "[new] Share of them that the generator sees as [MASK]."
     )
 
 

@@ -3,7 +3,7 @@
 import os
 
 from data.pretraining.data_options import PretrainingDataOptions
-from data.settings import Settings, group, optional, setting, switch
+from data.settings import Settings, group, optional, setting, share, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
 from training.config import shared_help
 from training.config.objective_options import ObjectiveOptions
@@ -32,12 +32,9 @@ class PretrainingOptions(Settings):
     input_file: str | None = setting(
         help="Record files: comma-separated paths or globs."
     )
-    eval_file: str | None = optional(
-        "[new] Records to evaluate on; --input_file if not given."
-    )
+    eval_file: str | None = optional("[new] To evaluate on; else --input_file.")
     skip_bad_records: bool = switch(
-        "[new] Leave out damaged records, and report how many; else they are "
-        "an error."
+        "[new] Leave out and count damaged records; else they are an error."
     )
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     first_weights: str = setting(
@@ -55,12 +52,8 @@ class PretrainingOptions(Settings):
         least=0,
         most=0.9,
     )
-    max_seq_length: int = setting(
-        128, "Wordpieces of an example, as in the records."
-    )
-    max_predictions_per_seq: int = setting(
-        20, "Masked wordpieces of an example, as in the records."
-    )
+    max_seq_length: int = setting(128, "Wordpieces of a row of the records.")
+    max_predictions_per_seq: int = setting(20, "Masks, as in the records.")
     group_by_length: bool = switch(
         "[new] Batch training examples of similar length, cut to the longest: "
         "little padding is computed. Not on a TPU, which needs one length."
@@ -69,13 +62,11 @@ class PretrainingOptions(Settings):
         "[new] Wordpieces attend only to their own document, in examples of "
         "create_pretraining_data.py --join_documents. It needs --vocab_file."
     )
-    short_rows_share: float = setting(
+    short_rows_share: float = share(
         0.0,
         "[new] Share of the training, at its beginning, that reads rows cut to "
         "half the length, twice as many in a batch, twice as many of their "
         "wordpieces masked. It needs --masking=dynamic.",
-        least=0,
-        most=1,
     )
     masking: PretrainingDataOptions | None = None
     do_train: bool = switch("Whether to train.")

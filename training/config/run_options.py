@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from data.settings import Settings, optional, setting, switch
+from data.settings import Settings, amount, optional, positive, setting, switch
 from data.storage import files
 from training.config import shared_help
 
@@ -42,12 +42,8 @@ class DeviceOptions(Settings):
 
     use_tpu: bool = switch("Whether to use a TPU.")
     tpu_name: str | None = optional("Name or grpc:// address of the Cloud TPU.")
-    tpu_zone: str | None = optional(
-        "GCE zone of the TPU; found automatically if not given."
-    )
-    gcp_project: str | None = optional(
-        "Project of the TPU; found automatically if not given."
-    )
+    tpu_zone: str | None = optional("The TPU's GCE zone; found if not given.")
+    gcp_project: str | None = optional("The TPU's project; found if not given.")
     master: str | None = optional("Address of the TPU's master.")
     num_tpu_cores: int = setting(
         8, "Cores of the TPU; only compared, with a warning."
@@ -62,8 +58,7 @@ class DeviceOptions(Settings):
     )
     distribution_strategy: str = setting(
         "auto",
-        "[new] auto: the TPU if --use_tpu, else the hosts in TF_CONFIG, else "
-        "all GPUs of this host, else the CPU.",
+        "[new] auto: --use_tpu, else TF_CONFIG's hosts, all GPUs, or the CPU.",
         choices=STRATEGIES,
     )
     allow_tf32: bool = setting(
@@ -75,12 +70,10 @@ class DeviceOptions(Settings):
         "[new] Repeat a run bit for bit on the same GPUs (TensorFlow's op "
         "determinism); slower. On one CPU a run repeats without it."
     )
-    worker_timeout_minutes: float = setting(
+    worker_timeout_minutes: float = amount(
         30.0,
-        "[new] Exit after waiting this many minutes for the other workers. "
-        "None may work alone for longer, such as the first one that saves; 0 "
-        "= wait forever.",
-        least=0,
+        "[new] Most minutes to wait for the other workers. None may work alone "
+        "for longer, such as the first one that saves; 0 = no limit.",
     )
 
 
@@ -88,9 +81,7 @@ class LogOptions(Settings):
     """How a program writes its log."""
 
     log_format: str = setting(
-        "text",
-        "[new] json: an object a line, with time, level, message and place.",
-        choices=("text", "json"),
+        "text", "[new] json: an object a line.", choices=("text", "json")
     )
 
 
@@ -105,28 +96,20 @@ class TrainOptions(Settings):
     output_dir: str = setting(
         help="Folder of checkpoints, events and results; a stopped run resumes."
     )
-    train_batch_size: int = setting(
-        32, "Examples in one update, over all devices together.", least=1
-    )
+    train_batch_size: int = positive(32, "Examples of an update, in total.")
     learning_rate: float = setting(
         5e-5, "Peak learning rate (linear warm-up and decay).", above=0
     )
-    num_train_steps: int = setting(
-        help="Number of updates, including those before a resume.", least=1
-    )
-    num_warmup_steps: int = setting(0, "Updates of warm-up.", least=0)
-    num_train_minutes: float = setting(
+    num_train_steps: int = positive(help="Updates, with those before a resume.")
+    num_warmup_steps: int = amount(0, "Updates of warm-up.")
+    num_train_minutes: float = amount(
         0.0,
         "[new] Train for this many minutes; the learning rate follows elapsed "
         "time, and the warm-up keeps its share. Compiling, saving, evaluating "
         "and the time before a resume count; 0 = train by steps.",
-        least=0,
     )
-    stop_at_step: int = setting(
-        0,
-        "[new] End this run before --num_train_steps, such as after the first "
-        "of two phases; 0 = go to the end.",
-        least=0,
+    stop_at_step: int = amount(
+        0, "[new] End sooner, as after a first phase; 0 = --num_train_steps."
     )
     continue_from: str = setting(
         "",
@@ -140,72 +123,55 @@ class TrainOptions(Settings):
         "muon = for pretraining in fewer updates.",
         choices=("adamw", "lamb", "muon"),
     )
-    save_checkpoints_steps: int = setting(
-        1000, "Updates between checkpoints.", least=1
-    )
+    save_checkpoints_steps: int = positive(1000, "Updates between checkpoints.")
     keep_checkpoint_max: int | None = optional(
-        "[new] Checkpoints kept; 0 = all. Default: 5 while training, and the "
-        "last one after fine-tuning.",
+        "[new] Checkpoints kept; 0 = all. Default: 5, and 1 after fine-tuning.",
         least=0,
     )
-    iterations_per_loop: int = setting(
+    iterations_per_loop: int = positive(
         1000,
-        "Largest number of updates in one call to the device. A call takes "
-        "about a second (on a TPU five), so that progress shows and SIGTERM "
-        "is handled.",
-        least=1,
+        "Most updates in one call to the device. A call takes about a second "
+        "(on a TPU five), so that progress shows and SIGTERM is handled.",
     )
-    gradient_accumulation_steps: int = setting(
-        1,
-        "[new] Micro-batches of one update: the same result in less memory.",
-        least=1,
+    gradient_accumulation_steps: int = positive(
+        1, "[new] Micro-batches of one update: the same result in less memory."
     )
-    log_steps: int = setting(
-        100, "[new] Updates between log lines and event points.", least=1
+    log_steps: int = positive(
+        100, "[new] Updates between log lines and event points."
     )
-    eval_every_steps: int = setting(
-        0,
-        "[new] Updates between evaluations while training; 0 = never.",
-        least=0,
+    eval_every_steps: int = amount(
+        0, "[new] Updates between evaluations while training; 0 = never."
     )
     seed: int = setting(
-        12345,
-        "[new] Seed of initial weights, dropout and data order.",
-        least=0,
-        most=2**31 - 1,
+        12345, "[new] Of weights, dropout and order.", least=0, most=2**31 - 1
     )
     gradient_checkpointing: bool = switch(
         "[new] Compute each Transformer block twice instead of keeping it: "
         "half the memory, 40 % more time, the same result."
     )
     whole_last_layer: bool = switch(
-        "[new] Compute the last Transformer block at every position, as the "
-        "original does, and not only where its output is used: masked "
-        "positions and [CLS]. Slower; the same result except for rounding and "
-        "dropout's random numbers."
+        "[new] Compute the last block at every position, as the original, not "
+        "only where it is used: masked positions and [CLS]. Slower; the same "
+        "result except for rounding and dropout's random numbers."
     )
     xla: bool = switch(
         "[new] Compile the gradient with XLA: on a CPU faster for models of "
         "hidden size 128, slower for large ones in bfloat16."
     )
     fuse: bool | None = optional(
-        "[new] Compile the operations between a training step's matrix "
-        "products with XLA, for about a second at each new length (a TPU "
-        "always does so). The same result except for rounding. Default: if "
-        "training is long enough to be faster."
+        "[new] Compile what is between the matrix products of training with "
+        "XLA, about a second for each length (always on a TPU). The same "
+        "result except for rounding. Default: if training is long enough."
     )
     layerwise_lr_decay: float = setting(
         1.0,
-        "[new] Learning rate of each block as a share of the next higher "
-        "block's. ELECTRA's code uses 0.8, for Large 0.9; there the last "
-        "block is two below the head.",
+        "[new] Learning rate of a block as a share of that of the next. "
+        "ELECTRA: 0.8, Large 0.9; there the last block is two below the head.",
         above=0,
         most=1,
     )
     trainable_layers: int = setting(
-        -1,
-        "[new] Number of last blocks to train, with the head; -1 = all.",
-        least=-1,
+        -1, "[new] Last blocks to train, with the head; -1 = all.", least=-1
     )
 
     @property
@@ -255,9 +221,8 @@ class ServingOptions(Settings):
 
     signatures: tuple[str, ...] = setting(
         SIGNATURES,
-        "[new] Signatures of the export; the first is serving_default. "
-        "examples: serialized tf.Example. Without text, a server needs no "
-        "operations of TensorFlow Text.",
+        "[new] Signatures; the first is serving_default. examples: serialized "
+        "tf.Example. Without text, a server needs no TensorFlow Text.",
         flag="export_signatures",
     )
     like_original: bool = switch(
@@ -286,9 +251,7 @@ class ExportOptions(Settings):
 
     do_export: bool = setting(True, shared_help.DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
-    export_dir: str | None = optional(
-        "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
-    )
+    export_dir: str | None = optional("[new] Folder of the versions 1, 2, ...")
     format: str = setting(
         "saved_model",
         "[new] saved_model: for TF Serving. litert: files of 8 bits and of "

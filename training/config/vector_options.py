@@ -17,8 +17,7 @@ class FormOptions(Settings):
         choices=VECTOR_POOLINGS,
     )
     normalize: bool | None = optional(
-        "Vectors have the length 1. Default: as the model's folder says, else "
-        "true."
+        "Vectors have length 1. Default: as the model's folder says, else true."
     )
     vector_sizes: tuple[int, ...] | None = optional(
         "Smaller sizes at which the first numbers of a vector shall do "
@@ -32,9 +31,8 @@ class SentenceOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev set.")
     loss: str = setting(
         "cosent",
-        "What trains: cosent or cosine = scored pairs; negatives = pairs, each "
-        "against the other texts of its batch; teacher = another model's "
-        "vectors of the texts.",
+        "What trains: cosent, cosine = scored pairs; negatives = pairs against "
+        "the other texts of a batch; teacher = another model's vectors.",
         choices=VECTOR_LOSSES,
     )
     similarity_scale: float = setting(
@@ -128,20 +126,16 @@ class EncodingOptions(Settings):
         "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
         "of what was found. Default: the terminal."
     )
-    index_file: str | None = optional(
-        "--do_search: .npy file that --do_encode wrote."
-    )
+    index_file: str | None = optional("--do_search: .npy file of --do_encode.")
     text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
     prompt_name: str | None = optional(
         "Which of the model's prompts is put before each text. Default: as the "
         "model says; for questions query, if it has this one."
     )
-    vector_size: int | None = optional(
-        "--do_encode: one of the model's smaller sizes.", least=1
-    )
+    vector_size: int | None = optional("--do_encode: a smaller size.", least=1)
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
     encode_batch_size: int = setting(
-        32, "Texts at once (more if short).", least=1
+        32, "Texts at once, more if short.", least=1
     )
     vocab_file: str | None = optional(shared_help.VOCAB_FILE)
     do_lower_case: bool | None = optional(shared_help.DO_LOWER_CASE)
