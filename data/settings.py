@@ -124,6 +124,24 @@ class Settings:
     def _check(self) -> None:
         """Refuses values that contradict each other; subclasses override it."""
 
+    def _need(self, name: str, *others: str) -> None:
+        """Refuses a flag, if it is given, without the others."""
+        if self.changed().get(name) and not all(map(self.find, others)):
+            needed = " and ".join(f"--{other}" for other in others)
+            raise ValueError(
+                f"--{name} needs {needed}; give that, too, or drop --{name}."
+            )
+
+    def _exclude(self, name: str, *others: str) -> None:
+        """Refuses a flag, if it is given, with any of the others."""
+        given = self.changed()
+        for other in others:
+            if given.get(name) and given.get(other):
+                raise ValueError(
+                    f"--{name}={given[name]} contradicts "
+                    f"--{other}={given[other]}; drop one."
+                )
+
     def _flat(self) -> Iterator[tuple[dataclasses.Field, Any]]:
         """Yields fields and values, those of groups in place of the group."""
         for field in dataclasses.fields(self):

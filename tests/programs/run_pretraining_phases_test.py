@@ -134,13 +134,12 @@ def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
         (
             {"init_checkpoint": "b"},
             {"continue_from": "a"},
-            "--continue_from=a takes weights, optimizer slots and step, "
-            "--init_checkpoint=b weights alone; give one of them",
+            "--continue_from=a contradicts --init_checkpoint=b; drop one.",
         ),
         (
             {"init_checkpoint": None, "do_train": False, "do_eval": True},
             {"continue_from": "a"},
-            "--continue_from=a is for training; add --do_train, or drop it",
+            "--continue_from needs --do_train; give that, too, or drop --co",
         ),
         (
             {"init_checkpoint": None},

@@ -109,9 +109,9 @@ def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
         ),
         (
             {"early_stopping_patience": 2},
-            "--early_stopping_patience=2 needs a metric, such as --save_best",
+            "--early_stopping_patience needs --save_best; give that",
         ),
-        ({"tfds": "squad"}, "--tfds replaces --train_file and --predict_"),
+        ({"tfds": "squad"}, "--tfds=squad contradicts --train_file="),
         (
             {"find_null_threshold": True},
             "--find_null_threshold needs --version_2_with_negative and --do_",

@@ -60,13 +60,6 @@ class ConversionOptions(Settings):
     )
 
     def _check(self) -> None:
-        if self.never_split and not self.extra_words:
-            raise ValueError(
-                f"--never_split={','.join(self.never_split)} is for words of "
-                "--extra_words, which is not given; give both, or neither."
-            )
-        if (self.keep_words is None) != (self.input_file is None):
-            raise ValueError(
-                "--keep_words and --input_file need each other: a text says "
-                "which words are kept; give both, or neither."
-            )
+        self._need("never_split", "extra_words")
+        self._need("keep_words", "input_file")
+        self._need("input_file", "keep_words")

@@ -73,17 +73,9 @@ class TaskRunOptions(Settings):
     finetuning: FinetuningOptions
 
     def _check(self) -> None:
-        metric = self.finetuning.save_best
-        patience = self.finetuning.early_stopping_patience
-        if patience and not metric:
-            raise ValueError(
-                f"--early_stopping_patience={patience} needs a metric, such as "
-                "--save_best=eval_loss."
-            )
-        if metric and self.do_train and not self.watches:
-            raise ValueError(
-                f"--save_best={metric} needs --eval_every_steps, such as 100."
-            )
+        self._need("early_stopping_patience", "save_best")
+        if self.do_train:
+            self._need("save_best", "eval_every_steps")
         check_found(self, "vocab_file", "bert_config_file")
 
     @property
@@ -259,10 +251,7 @@ class ClassifierOptions(TaskRunOptions):
                 "--calibrate with --nouse_calibration; give one of them."
             )
         for name in ("eval_checkpoints", "calibrate", "explain_errors"):
-            if changed.get(name) and not self.do_eval:
-                raise ValueError(
-                    f"--{name}={changed[name]} needs --do_eval, and a dev set."
-                )
+            self._need(name, "do_eval")
         for name in task_names(self.task_name):
             tasks.require_task(name)
         check_found(self, "task_name")

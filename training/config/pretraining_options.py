@@ -110,10 +110,9 @@ class PretrainingOptions(Settings):
             self.do_train or (self.do_eval and not self.eval_file)
         ):
             raise ValueError("--input_file is needed: records to read.")
-        if self.do_predict and not self.predict_file:
-            raise ValueError(
-                "--do_predict needs --predict_file (queries, one a line)."
-            )
+        self._need("do_predict", "predict_file")
+        self._need("eval_every_steps", "eval_file")
+        self._need("continue_from", "do_train")
         if self.group_by_length and on_tpu:
             raise ValueError(
                 "--group_by_length cuts batches to different lengths, but a "
@@ -123,11 +122,6 @@ class PretrainingOptions(Settings):
             raise ValueError(
                 "--separate_documents is for --do_train and --do_eval, which "
                 "read records; leave it out."
-            )
-        if self.train.eval_every_steps and not self.eval_file:
-            raise ValueError(
-                "--eval_every_steps needs --eval_file: records that training "
-                "does not see."
             )
         self.objectives.check(self.objective)
         self._check_beginning()
@@ -148,17 +142,7 @@ class PretrainingOptions(Settings):
                 f"--short_rows_share={self.short_rows_share:g} needs "
                 "--masking=dynamic, here and in create_pretraining_data.py."
             )
-        if before and not self.do_train:
-            raise ValueError(
-                f"--continue_from={before} is for training; add --do_train, or "
-                f"drop it and give --output_dir={before}."
-            )
-        if before and self.init_checkpoint:
-            raise ValueError(
-                f"--continue_from={before} takes weights, optimizer slots and "
-                f"step, --init_checkpoint={self.init_checkpoint} weights "
-                "alone; give one of them."
-            )
+        self._exclude("continue_from", "init_checkpoint")
         if before and os.path.normpath(before) == os.path.normpath(output_dir):
             raise ValueError(
                 f"--continue_from={before} is the --output_dir, where a run "

@@ -198,21 +198,11 @@ class TrainOptions(Settings):
         return {name: getattr(self, name) for name in names}
 
     def _check(self) -> None:
-        stop, before = self.stop_at_step, self.continue_from
-        minutes = f"--num_train_minutes={self.num_train_minutes:g}"
-        if stop and self.num_train_minutes:
+        self._exclude("num_train_minutes", "stop_at_step", "continue_from")
+        if self.stop_at_step > self.num_train_steps:
             raise ValueError(
-                f"--stop_at_step={stop} contradicts {minutes}; drop one."
-            )
-        if stop > self.num_train_steps:
-            raise ValueError(
-                f"--stop_at_step={stop} is after --num_train_steps="
-                f"{self.num_train_steps}, the sum over all phases."
-            )
-        if before and self.num_train_minutes:
-            raise ValueError(
-                f"--continue_from={before} continues steps, which {minutes} "
-                "does not count; give --init_checkpoint."
+                f"--stop_at_step={self.stop_at_step} is after "
+                f"--num_train_steps={self.num_train_steps}, of all phases."
             )
 
 

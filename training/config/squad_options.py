@@ -55,11 +55,7 @@ class SquadOptions(TaskRunOptions):
                 raise ValueError(
                     f"If `{why}` is True, then `{name}` must be specified."
                 )
-        if self.tfds and (self.train_file or self.predict_file):
-            raise ValueError(
-                "--tfds replaces --train_file and --predict_file; give only "
-                "--tfds."
-            )
+        self._exclude("tfds", "train_file", "predict_file")
         super()._check()
         # The model's run may say it, see `found_files.fill`.
         is_known = self.given is None or "version_2_with_negative" in self.given

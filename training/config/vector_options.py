@@ -146,24 +146,14 @@ class EncodingOptions(Settings):
     def _check(self) -> None:
         path, columns = self.output_file or "", self.text_columns
         kinds = (".jsonl",) if self.do_search else (".npy", ".jsonl")
-        if self.do_encode and self.do_search:
-            raise ValueError(
-                "--do_encode writes an index and --do_search reads one; give "
-                "one of them for each command."
-            )
+        self._exclude("do_encode", "do_search")
         if not self.output_dir and not self.init_checkpoint:
             raise ValueError(
                 "Give the model: --init_checkpoint=FOLDER, or --output_dir of "
                 "the run that trained it."
             )
-        if self.do_encode and not (self.input_file and self.output_file):
-            raise ValueError(
-                "--do_encode needs --input_file and --output_file."
-            )
-        if self.do_search and not self.index_file:
-            raise ValueError(
-                "--do_search needs --index_file, a file of --do_encode."
-            )
+        self._need("do_encode", "input_file", "output_file")
+        self._need("do_search", "index_file")
         if path and not path.endswith(kinds):
             raise ValueError(
                 f"--output_file={path}; it must end in {' or '.join(kinds)}."

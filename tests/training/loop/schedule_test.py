@@ -211,11 +211,11 @@ def test_slots_of_another_optimizer_are_refused(
         ({"stop_at_step": 11}, "--stop_at_step=11 is after --num_train_steps="),
         (
             {"stop_at_step": 3, "num_train_minutes": 2.0},
-            "--stop_at_step=3 contradicts --num_train_minutes=2; drop one",
+            "--num_train_minutes=2.0 contradicts --stop_at_step=3; drop one",
         ),
         (
             {"continue_from": "a", "num_train_minutes": 2.0},
-            "--continue_from=a continues steps, which --num_train_minutes=",
+            "--num_train_minutes=2.0 contradicts --continue_from=a; drop one",
         ),
         ({"num_train_minutes": -1.0}, "--num_train_minutes=-1.0; it must be"),
         ({"optimizer": "sgd"}, "--optimizer=sgd; it must be one of adamw, la"),
