@@ -24,6 +24,7 @@ from modeling import kernels, losses
 from modeling.objectives.base import Batch, Objective
 from training.devices import preemption
 from training.devices import strategy as devices
+from training.devices.workers import WAITS
 from training.loop import custom_gradients
 
 # Returns a shard's rows of every batch.
@@ -79,7 +80,7 @@ class Inference(abc.ABC):
         for _ in steps:
             check_preempted(self._strategy)
             try:
-                with devices.waits(self._strategy).on(what):
+                with WAITS.on(what):
                     outputs = self._arrays(self._step(iterator))
             except tf.errors.OutOfRangeError:
                 if num_steps is None:
@@ -99,7 +100,7 @@ class Inference(abc.ABC):
         check_preempted(self._strategy)
         distribute = self._strategy.experimental_distribute_values_from_function
         parts = distribute(part)
-        with devices.waits(self._strategy).on("an answer"):
+        with WAITS.on("an answer"):
             outputs = self._arrays(self._given_step(parts))
         return {name: np.concatenate(x) for name, x in outputs.items()}
 

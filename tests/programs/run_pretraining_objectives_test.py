@@ -289,7 +289,7 @@ def test_a_model_of_both_directions_is_trained_on_and_resumed(
     )
     pretraining.run(options)
     pretraining.run(options.replace(num_train_steps=4))
-    assert "trained left to right" not in caplog.text
+    assert "says left_to_right" not in caplog.text
     out = tmp_path / "out"
     assert (out / "model.ckpt-4.index").exists()
     masked = write_records(tmp_path / "masked.tf_record", masked=True)
@@ -297,8 +297,8 @@ def test_a_model_of_both_directions_is_trained_on_and_resumed(
     back |= {"output_dir": str(tmp_path / "back"), "init_checkpoint": str(out)}
     pretraining.run(plain.replace(**back))
     assert (
-        f"The weights of {out} were trained left to right, but in the model of "
-        "--bert_config_file each position sees all others. Give "
+        "--bert_config_file says left_to_right False, but the weights of "
+        f"{out} were trained with True. Give "
         f"--bert_config_file={out}/bert_config.json, unless this is intended."
     ) in caplog.text
 

@@ -50,13 +50,9 @@ def joined(
         with locks.sole_use(output_dir):
             yield Session(output_dir, is_chief=True)
         return
-    with _joined_workers(
-        cluster, options, output_dir, flag_values or {}
-    ) as session:
-        yield session
+    yield from _joined_workers(cluster, options, output_dir, flag_values or {})
 
 
-@contextlib.contextmanager
 def _joined_workers(
     cluster: workers.Cluster,
     options: DeviceOptions,
@@ -69,7 +65,6 @@ def _joined_workers(
     if preempted:
         raise preemption.Preempted
     minutes = options.worker_timeout_minutes
-    waits = strategy.waits(devices)
     is_chief = cluster.index == 0
     try:
         with contextlib.ExitStack() as held:
@@ -78,7 +73,7 @@ def _joined_workers(
             if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
             _check_flags(cluster, devices, options, flag_values)
-            held.enter_context(workers.watched(cluster, waits, minutes))
+            held.enter_context(workers.watched(cluster, workers.WAITS, minutes))
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
                 name = f"worker-{cluster.index}"

@@ -21,7 +21,7 @@ from modeling.kernels import Form, has_gpu
 from modeling.kernels.recomputation import divided
 from training.config.run_options import DeviceOptions, dtype_policy
 from training.devices import gpus, kinds, precision, workers
-from training.devices.workers import Waits
+from training.devices.workers import WAITS
 
 
 @functools.cache  # a process connects to its workers or to a TPU only once
@@ -130,10 +130,9 @@ def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
     TF_CONFIG is not used with a TPU, or with other strategies given by name.
     Raises ValueError if it is needed and missing, or malformed.
     """
-    by_name = options.distribution_strategy == "multi_worker_mirrored"
-    if not by_name and (
-        options.use_tpu or options.distribution_strategy != "auto"
-    ):
+    kind = options.distribution_strategy
+    by_name = kind == "multi_worker_mirrored"
+    if not by_name and (options.use_tpu or kind != "auto"):
         return None
     cluster = workers.cluster_of(os.environ)
     if by_name and not cluster:
@@ -216,16 +215,6 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
     ).unbatch()
 
 
-@functools.cache
-def waits(strategy: tf.distribute.Strategy) -> Waits:
-    """What this process waits for; the same object at each call.
-
-    Every computation in which workers take part together runs inside its `on`.
-    """
-    del strategy
-    return Waits()
-
-
 def all_workers(
     strategy: tf.distribute.Strategy, values: Sequence[float]
 ) -> np.ndarray:
@@ -237,7 +226,7 @@ def all_workers(
         return np.asarray([values], np.float64)
     # Each replica of a worker returns a row; take the first one.
     replicas = strategy.num_replicas_in_sync // num_workers(strategy)
-    with waits(strategy).on():
+    with WAITS.on():
         rows = _gatherer(strategy)(tf.constant([values], tf.float64))
     return rows.numpy()[::replicas]
 
@@ -249,7 +238,7 @@ def checksum(text: str) -> float:
 
 def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
     """Raises ValueError if workers are at different points of the program."""
-    with waits(strategy).on(point):
+    with WAITS.on(point):
         sums = all_workers(strategy, [checksum(point)])[:, 0]
     if len(set(sums)) > 1:
         other = int(np.argmax(sums != sums[0]))
@@ -315,9 +304,9 @@ def inference_form(
     from `Kind.repaid` on, a GPU is given compiled parts.
     """
     kind = kind_of(strategy)
-    if kind is kinds.GPU and work >= kind.repaid:
-        if not gpus.why_not_compiled(gpus.seen()):
-            return Form.COMPILED
+    is_worthwhile = kind is kinds.GPU and work >= kind.repaid
+    if is_worthwhile and not gpus.why_not_compiled(gpus.seen()):
+        return Form.COMPILED
     if has_onednn(strategy) and precision.has_kernels(dtype, _cpuinfo()):
         return Form.KERNELS
     return Form.STANDARD

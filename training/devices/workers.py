@@ -63,30 +63,26 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
     try:
         config = json.loads(text)
         jobs = config.get("cluster", {})
-        members = [
-            (job, i, address)
+        members = {
+            (job, i): address
             for job in ("chief", "worker")
             for i, address in enumerate(jobs.get(job, []))
-        ]
-        if not jobs or [(job, i) for job, i, _ in members] == [("worker", 0)]:
+        }
+        if not jobs or [*members] == [("worker", 0)]:
             return None
         task = config["task"]
-        own = [m[:2] for m in members].index((task["type"], int(task["index"])))
+        own = [*members].index((task["type"], int(task["index"])))
+        if others := jobs.keys() - {"chief", "worker"}:
+            raise ValueError(f"it names a job {min(others)!r}")
+        addresses = tuple(members.values())
+        for address in addresses:
+            _host_and_port(address)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"TF_CONFIG={text}: expected something like {_EXAMPLE} ({error}). "
             "Correct it, or unset it to run on this host alone."
         ) from None
-    others = jobs.keys() - {"chief", "worker"}
-    if others:
-        raise ValueError(
-            f"TF_CONFIG names a job {min(others)!r}; expected only chief and "
-            f"worker, as in {_EXAMPLE}."
-        )
-    names = tuple(f"{job} {i} ({address})" for job, i, address in members)
-    addresses = tuple(address for _, _, address in members)
-    for address in addresses:
-        _host_and_port(address)
+    names = tuple(f"{job} {i} ({at})" for (job, i), at in members.items())
     return Cluster(names, addresses, own)
 
 
@@ -115,8 +111,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
         if parts.hostname and parts.port and parts.netloc == address:
             return parts.hostname, parts.port
     raise ValueError(
-        f"TF_CONFIG names a worker at {address!r}; expected host:port (for "
-        f"IPv6 [::1]:2222), as in {_EXAMPLE}."
+        f"a worker at {address!r}; expected host:port or [::1]:port"
     )
 
 
@@ -177,7 +172,7 @@ def _listen(cluster: Cluster) -> socket.socket:
 
 
 class Waits:
-    """What this process waits for, and since when; read by the watchdog.
+    """What a process waits for, and since when; read by the watchdog.
 
     A worker that hangs leaves the others inside a collective operation, which
     never ends by itself. TensorFlow's `CommunicationOptions.timeout_seconds` is
@@ -209,6 +204,10 @@ class Waits:
         """Returns seconds of waiting until now, and what for."""
         began = self._began
         return 0.0 if began is None else self._clock() - began, self._what
+
+
+# Of this process: collective computations run inside its `on`.
+WAITS = Waits()
 
 
 @contextlib.contextmanager

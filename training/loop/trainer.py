@@ -24,8 +24,8 @@ from training.devices.strategy import (
     distribute,
     is_tpu,
     num_workers,
-    waits,
 )
+from training.devices.workers import WAITS
 from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.loop.events import MetricLog, event_file
@@ -276,7 +276,7 @@ class Trainer:
         """
         last = first_step + num_steps - 1
         try:
-            with waits(self._strategy).on(f"steps {first_step} to {last}"):
+            with WAITS.on(f"steps {first_step} to {last}"):
                 step = tf.constant(first_step, tf.int64)
                 count = tf.constant(num_steps, tf.int32)
                 found = self._steps.run(iterator, step, count, positions)

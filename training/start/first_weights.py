@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -16,19 +15,6 @@ from training.start.source import Source
 
 # Transformers writes LABEL_0 if the user gave no names.
 _NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
-
-
-class Match(NamedTuple):
-    """How the output layer of a checkpoint can be used for a task.
-
-    Attributes:
-      rows: for each label of the task, the row of the checkpoint that scores
-        it; None = the labels differ, so that the layer cannot be used.
-      message: for the user; "" = the labels are the same.
-    """
-
-    rows: tuple[int, ...] | None
-    message: str = ""
 
 
 class FirstWeights:
@@ -67,13 +53,13 @@ class FirstWeights:
         weights = source.folder.weights if source.folder else source.path
         self._checkpoint = checkpoints.open_checkpoint(weights)
         self._heads = [name for name in heads if name in variables]
-        self._match = Match(rows=())
+        self._rows, self._said = (), ""
         # Differs from the original: rows are put into the order of the task's
         # labels, because the original loads them unchanged, and a model with
         # another order of its labels is always wrong.
         if labels and self._checkpoint.shapes.keys() >= {*self._heads}:
-            self._match = _match_rows(source, labels)
-        left_out = self._heads if self._match.rows is None else ()
+            self._rows, self._said = _match_rows(source, labels)
+        left_out = self._heads if self._rows is None else ()
         others = [n for n in variables if not checkpoints.is_of_encoder(n)]
         self._report = checkpoints.require_fit(
             self._checkpoint,
@@ -87,32 +73,34 @@ class FirstWeights:
         self._loaded = [n for n in self._report.loaded if n not in left_out]
         self.untrained = [n for n in variables if n not in self._loaded]
         poolers = [n for n in self.untrained if n.startswith("bert/pooler/")]
-        self._missing_pooler = poolers if reads_pooler else []
+        self._poolers = poolers if reads_pooler else []
+        missing = [n for n in others if n not in self._loaded]
+        self._missing = missing + self._poolers
 
     def load(self, variables: Mapping[str, tf.Variable]) -> None:
         """Assigns variables by full name, and logs which were loaded."""
-        self._variables, match = variables, self._match
+        self._variables = variables
         heads = [name for name in self._heads if name in self._loaded]
-        rows = dict.fromkeys(heads, match.rows) if match.rows else {}
+        rows = dict.fromkeys(heads, self._rows) if self._rows else {}
         loaded = {name: variables[name] for name in self._loaded}
         checkpoints.assign(self._checkpoint, loaded, rows)
         logging.info("%s", self._report)
-        if self._missing_pooler:
+        if self._poolers:
             logging.warning(
                 "--init_checkpoint=%s has no %s, which the output layer reads: "
                 "it starts from random values.",
-                *(self.path, " and ".join(self._missing_pooler)),
+                *(self.path, " and ".join(self._poolers)),
             )
-        if match.rows is None:
+        if self._rows is None:
             logging.warning(
                 "%s All weights but those of the output layer are loaded; the "
                 "output layer starts from random values.",
-                match.message,
+                self._said,
             )
-        elif rows and match.message:
+        elif rows and self._said:
             # Rows without names, which are in order, cannot be compared.
             log = logging.info if self._is_reordered else logging.warning
-            log("%s", match.message)
+            log("%s", self._said)
         if self._report.misshapen:
             logging.warning(
                 "--init_checkpoint=%s has another head, such as one for other "
@@ -144,46 +132,38 @@ class FirstWeights:
 
     @property
     def _is_reordered(self) -> bool:
-        rows = self._match.rows or ()
+        rows = self._rows or ()
         return list(rows) != sorted(rows)
 
     def require_own_labels(self, output_dir: str, trains: bool) -> None:
         """Refuses other labels than those of weights in output_dir itself."""
-        is_other = self._is_reordered or trains and self._match.rows is None
+        is_other = self._is_reordered or trains and self._rows is None
         if is_other and outputs.are_same(self._source.folder.path, output_dir):
             raise ValueError(
-                f"{self._match.message} A model keeps its labels in its own "
-                "folder; give --labels as they are there, or another "
-                "--output_dir."
+                f"{self._said} A model keeps its labels in its own folder; "
+                "give --labels as they are there, or another --output_dir."
             )
-
-    def _missing(self) -> list[str]:
-        """Returns the variables of the heads that would be random."""
-        heads = [n for n in self.untrained if not checkpoints.is_of_encoder(n)]
-        return heads + self._missing_pooler
 
     @property
     def has_heads(self) -> bool:
         """Whether these are the weights of a model with the same labels."""
-        return self._match.rows is not None and not self._missing()
+        return self._rows is not None and not self._missing
 
     def require_heads(self) -> None:
         """Raises ValueError if the heads are missing or have other labels."""
-        if self._match.rows is None:
+        if self._rows is None:
             raise ValueError(
-                f"{self._match.message} Give a model of the task's labels. If "
-                "only the names differ, write the task's labels into that "
-                "file, in the order of the rows. Or train first (--do_train), "
-                "which loads all weights but those of the output layer."
+                f"{self._said} Give a model of the task's labels. If only the "
+                "names differ, write the task's labels into that file, in the "
+                "order of the rows. Or train first (--do_train)."
             )
-        missing = self._missing()
         # Differs from the original: this is an error, because the original
         # predicts with random weights.
-        if missing:
+        if self._missing:
             raise ValueError(
-                f"--init_checkpoint={self.path} has no {' and '.join(missing)} "
-                "for this task; train first (--do_train), or give the "
-                "checkpoint, or the --output_dir, of a model fine-tuned on it."
+                f"--init_checkpoint={self.path} has no "
+                f"{' and '.join(self._missing)} for this task; train first "
+                "(--do_train), or give a model that was fine-tuned on it."
             )
 
 
@@ -202,28 +182,24 @@ def compare(source: Source, config: BertConfig) -> None:
         if is_theirs:
             raise
         return  # the weights alone are enough
-    keys = ("hidden_act", "num_attention_heads") if is_theirs else ()
-    differ = [
-        f"--bert_config_file says {key} {getattr(config, key)}, but the "
-        f"weights of {source.path} were trained with {getattr(trained, key)}"
-        for key in keys
-        if getattr(config, key) != getattr(trained, key)
-    ]
-    if trained.left_to_right and not config.left_to_right:
-        differ.append(
-            f"The weights of {source.path} were trained left to right, but in "
-            "the model of --bert_config_file each position sees all others"
-        )
-    for text in differ:
-        if text.endswith("gelu_exact"):
-            text += " (the erf form; Hugging Face calls it gelu)"
+    names = ["left_to_right"] * trained.left_to_right
+    names += ["hidden_act", "num_attention_heads"] * is_theirs
+    for name in names:
+        ours, theirs = getattr(config, name), getattr(trained, name)
+        if ours == theirs:
+            continue
+        if theirs == "gelu_exact":
+            theirs += " (the erf form; Hugging Face calls it gelu)"
         logging.warning(
-            "%s. Give --bert_config_file=%s, unless this is intended.",
-            *(text, source.folder.config_file),
+            "--bert_config_file says %s %s, but the weights of %s were trained "
+            "with %s. Give --bert_config_file=%s, unless this is intended.",
+            *(name, ours, source.path, theirs, source.folder.config_file),
         )
 
 
-def _match_rows(source: Source, labels: Sequence[str]) -> Match:
+def _match_rows(
+    source: Source, labels: Sequence[str]
+) -> tuple[tuple[int, ...] | None, str]:
     """Finds the row of a checkpoint's output layer for each label of a task.
 
     The names are those of `id2label` in Hugging Face's config.json, or of
@@ -231,6 +207,9 @@ def _match_rows(source: Source, labels: Sequence[str]) -> Match:
     unless that would make two labels one: MNLI's models say `ENTAILMENT` or
     `entailment`. `labels` are in the order of their ids. Raises ValueError if a
     file beside the weights is damaged.
+
+    Returns the rows, None = the labels differ, so that the layer cannot be
+    used; and a message for the user, "" = the labels are the same.
     """
     source.require()
     path, names = source.folder.labels_file, source.folder.labels
@@ -239,28 +218,21 @@ def _match_rows(source: Source, labels: Sequence[str]) -> Match:
     in_order = tuple(range(len(labels)))
     rows = _rows(labels, names)
     if rows == in_order:
-        return Match(rows)
+        return rows, ""
     if rows:
-        return Match(
-            rows,
+        return rows, (
             f"{flag}: the rows of its output layer are reordered from "
-            f"{theirs} ({path}) to the order of the task: {ours}.",
+            f"{theirs} ({path}) to the order of the task: {ours}."
         )
-    if not names or _are_numbers(names):
-        said = "has no names for the rows of its output layer"
-        if names:
-            said = (
-                "numbers the rows of its output layer instead of naming them: "
-                f"{theirs} ({path})"
-            )
-        return Match(
-            in_order,
-            f"{flag} {said}; they are assumed to be {ours}, in this order.",
+    if names and not _are_numbers(names):
+        return None, (
+            f"{flag}: its output layer has the labels {theirs} ({path}), but "
+            f"the task has {ours}."
         )
-    return Match(
-        None,
-        f"{flag}: its output layer has the labels {theirs} ({path}), but the "
-        f"task has {ours}.",
+    said = f"only the numbers {theirs} ({path})" if names else "no names"
+    return in_order, (
+        f"{flag} has {said} for the rows of its output layer; they are assumed "
+        f"to be {ours}, in this order."
     )
 
 

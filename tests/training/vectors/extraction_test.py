@@ -289,8 +289,8 @@ def test_weights_of_another_direction_are_warned_of(
     (folder / "bert_config.json").write_text(json.dumps(values))
     extraction.run(changed(options, init_checkpoint=str(folder)))
     assert (
-        f"The weights of {folder} were trained left to right, but in the model "
-        "of --bert_config_file each position sees all others. Give "
+        "--bert_config_file says left_to_right False, but the weights of "
+        f"{folder} were trained with True. Give "
         f"--bert_config_file={folder}/bert_config.json, unless this is "
         "intended."
     ) in caplog.text
