@@ -55,8 +55,7 @@ class VectorOptions(Settings):
             )
         if self.attention and EMBEDDINGS in self.layers:
             raise ValueError(
-                "--attention: the embeddings have none; leave them out of "
-                "--layers."
+                "--attention: the embeddings have none; change --layers."
             )
 
     @property

@@ -184,12 +184,7 @@ def _line(flag: flags.Flag) -> str:
 def _entry(flag: flags.Flag) -> str:
     """Name, meaning and default of a flag."""
     text = _name(flag) + flag.help
-    default = flag.default
-    if isinstance(default, list):
-        default = ",".join(map(str, default))
-    elif flag.boolean and default is not None:
-        default = str(default).lower()
-    if default not in (None, ""):
+    if default := (flag.default_as_str or "").strip("'"):
         text += f" Default: {default}."
     return flags.text_wrap(text, indent="      ", firstline_indent="  ")
 

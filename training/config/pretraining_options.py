@@ -120,8 +120,7 @@ class PretrainingOptions(Settings):
             )
         if self.separate_documents and not reads:
             raise ValueError(
-                "--separate_documents is for --do_train and --do_eval, which "
-                "read records; leave it out."
+                "--separate_documents needs --do_train or --do_eval; drop it."
             )
         self.objectives.check(self.objective)
         self._check_beginning()
@@ -146,8 +145,7 @@ class PretrainingOptions(Settings):
         if before and os.path.normpath(before) == os.path.normpath(output_dir):
             raise ValueError(
                 f"--continue_from={before} is the --output_dir, where a run "
-                "resumes without this flag. Drop it, or give another "
-                "--output_dir."
+                "resumes without it. Drop it, or give another --output_dir."
             )
 
     @property

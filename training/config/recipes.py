@@ -46,9 +46,8 @@ class Sizes(NamedTuple):
 
     def __str__(self):
         return (
-            f"{self.num_hidden_layers} layers x {self.hidden_size}, "
-            f"{self.vocab_size:,} wordpieces, batches of "
-            f"{self.train_batch_size}"
+            f"{self.num_hidden_layers} layers x {self.hidden_size}, batches of "
+            f"{self.train_batch_size}, {self.vocab_size:,} wordpieces"
         )
 
 

@@ -244,9 +244,8 @@ class ExportOptions(Settings):
     export_dir: str | None = optional("[new] Folder of the versions 1, 2, ...")
     format: str = setting(
         "saved_model",
-        "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
-        "float32 for phones, and for Python without TensorFlow; from ids to "
-        "scores.",
+        "[new] saved_model: for TF Serving. litert: of 8 bits and of float32, "
+        "for phones and Python without TensorFlow, from ids to scores.",
         choices=("saved_model", "litert"),
         flag="export_format",
     )
@@ -270,8 +269,7 @@ class ExportOptions(Settings):
         ):
             raise ValueError(
                 "--export_format=litert has files for ids alone, in float32 "
-                "and 8 bits; leave out --export_signatures (bert.load "
-                "tokenizes texts), --export_precision and "
-                "--serving_like_original."
+                "and 8 bits; leave out --export_signatures, --export_precision "
+                "and --serving_like_original."
             )
         files.check_writable(self.export_dir, "export_dir")

@@ -1,9 +1,8 @@
 """Help of flags that several programs have."""
 
 BERT_CONFIG_FILE = (
-    "JSON file with the model's sizes, such as "
-    "configs/uncased_L-12_H-768_A-12.json. Default: the one in --output_dir or "
-    "beside --init_checkpoint."
+    "JSON of the model's sizes, as configs/uncased_L-12_H-768_A-12.json. "
+    "Default: in --output_dir or beside --init_checkpoint."
 )
 INIT_CHECKPOINT = (
     "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
@@ -11,12 +10,10 @@ INIT_CHECKPOINT = (
     "chosen trial's. Only the weights are loaded; the log reports which."
 )
 VOCAB_FILE = (
-    "The model's vocabulary. Default: the one in --output_dir or beside "
-    "--init_checkpoint."
+    "The vocabulary. Default: in --output_dir or beside --init_checkpoint."
 )
 DO_LOWER_CASE = (
-    "False for cased models. If not given, the folder of --init_checkpoint "
-    "says it."
+    "False for cased models. Default: as --init_checkpoint's folder says."
 )
 NEVER_SPLIT = (
     "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "

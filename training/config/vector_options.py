@@ -72,8 +72,7 @@ class SentenceOptions(TaskRunOptions):
         if loss == "negatives" and is_ordered:
             raise ValueError(
                 "--group_by_length and --shuffle_window: --loss=negatives "
-                "orders all examples, so that no batch has a text twice; leave "
-                "them out."
+                "orders examples so that no batch has a text twice; drop them."
             )
 
     @property
@@ -119,15 +118,14 @@ class EncodingOptions(Settings):
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     output_dir: str | None = optional("Folder of the run.")
     input_file: str | None = optional(
-        "Texts, one a line; or a tsv, csv or jsonl file with --text_columns, "
-        "one name (default: text)."
+        "Texts, one a line; or a table (tsv, csv, jsonl), --text_columns."
     )
     output_file: str | None = optional(
         "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
         "of what was found. Default: the terminal."
     )
     index_file: str | None = optional("--do_search: .npy file of --do_encode.")
-    text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
+    text_columns: tuple[str, ...] = setting((), "Tables: column; else `text`.")
     prompt_name: str | None = optional(
         "Which of the model's prompts is put before each text. Default: as the "
         "model says; for questions query, if it has this one."
@@ -149,8 +147,7 @@ class EncodingOptions(Settings):
         self._exclude("do_encode", "do_search")
         if not self.output_dir and not self.init_checkpoint:
             raise ValueError(
-                "Give the model: --init_checkpoint=FOLDER, or --output_dir of "
-                "the run that trained it."
+                "Give the model: --init_checkpoint, or a run's --output_dir."
             )
         self._need("do_encode", "input_file", "output_file")
         self._need("do_search", "index_file")

@@ -206,14 +206,12 @@ def require_kind(
     output_dir: str, found: Description | None, kinds: Collection[str]
 ) -> None:
     """Refuses a folder with a trained model of none of `kinds`; () = any."""
-    if not found or not kinds or found.kind in kinds:
-        return
-    if tf1.has_run(output_dir):
+    is_other = found and kinds and found.kind not in kinds
+    if is_other and tf1.has_run(output_dir):
         raise ValueError(
             f"{output_dir} holds a model of the kind {found.kind}, but this "
             f"command is about one of the kind {' or '.join(kinds)}; use the "
-            "program that trained it, without another --kind, or give another "
-            "folder."
+            "program that trained it, without --kind, or give another folder."
         )
 
 

@@ -104,8 +104,7 @@ class FirstWeights:
         if self._report.misshapen:
             logging.warning(
                 "--init_checkpoint=%s has another head, such as one for other "
-                "labels: all but its head is taken, and the head of this task "
-                "begins anew (%s).",
+                "labels: all but the head is taken, which begins anew (%s).",
                 *(self.path, "; ".join(self._report.misshapen.values())),
             )
 
@@ -124,8 +123,7 @@ class FirstWeights:
         names, beside = [model_folder.CALIBRATION], self._source.folder.path
         if calibration := model_folder.existing(names, beside):
             logging.warning(
-                "%s is not used, because its thresholds are those of the "
-                "labels in another order.",
+                "%s is not used: it is about another order of the labels.",
                 calibration,
             )
         return prefix

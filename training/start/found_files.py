@@ -104,9 +104,8 @@ def _require_no_other_model(options: Settings, source: Source) -> None:
     if not is_used or there == output_dir and options.find("do_train"):
         raise ValueError(
             f"--output_dir={output_dir} holds a model of its own ({there}), "
-            "whose configuration, vocabulary and labels the run would "
-            "replace; give another --output_dir, and to begin with this "
-            f"model --init_checkpoint={there}."
+            "whose files the run would replace; give another --output_dir, "
+            f"and to begin with this model --init_checkpoint={there}."
         )
 
 
@@ -115,8 +114,7 @@ def _place_of(options: Settings) -> tuple[str | None, str, bool]:
     output_dir, before = map(options.find, ("output_dir", "continue_from"))
     if before and not files.is_folder(before):
         raise FileNotFoundError(
-            f"--continue_from={before} is not there; it must be the "
-            "--output_dir of another run."
+            f"--continue_from={before} is not there; it must be a run."
         )
     run, is_trained = _run_in(output_dir)
     if before and not is_trained:
@@ -173,8 +171,7 @@ def _require_recorded(
     if changed := manifests.changes(recorded, now):
         raise ValueError(
             f"{run} has no task.json, and its run had other flags: "
-            f"{'; '.join(changed)}. Put the file back, or give the flags of "
-            "the run."
+            f"{'; '.join(changed)}. Put the file back, or give those flags."
         )
     logging.warning("%s has no task.json: give all flags of its run.", run)
 
@@ -364,6 +361,5 @@ def _require_same(
         raise ValueError(
             f"--{flag} is not given, and what is found contradicts itself: "
             f"{in_run} in --output_dir, but {beside} beside --init_checkpoint "
-            f"({difference}). Give the right one by --{flag}, or another "
-            "--output_dir."
+            f"({difference}). Give one by --{flag}, or another --output_dir."
         )

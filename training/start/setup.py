@@ -56,8 +56,7 @@ def check_same_model(folder: str, config: BertConfig) -> None:
     if changed := changes(BertConfig.from_json_file(path), config):
         raise ValueError(
             f"{folder} holds a run of another model: {'; '.join(changed)}. "
-            "Give another --output_dir, or the flags of that run, such as "
-            f"--bert_config_file={path}."
+            f"Give another --output_dir, or that --bert_config_file={path}."
         )
 
 

@@ -155,10 +155,9 @@ class Start:
             kept = list(files.read_lines(path))
             if kept != list(self._labels):
                 raise ValueError(
-                    f"{folder} holds a model of the labels {', '.join(kept)} "
-                    "(labels.txt), but the task has "
-                    f"{', '.join(self._labels)}; give that task, for tables "
-                    "with --labels in that order, or another --output_dir."
+                    f"{folder} holds a model of the labels {', '.join(kept)}, "
+                    f"but the task has {', '.join(self._labels)}; give --labels "
+                    "in that order, that task, or another --output_dir."
                 )
         return manager
 
@@ -240,9 +239,8 @@ class Start:
         if changed := manifests.changes(before, made_from) if before else []:
             raise ValueError(
                 f"{folder} holds a run that was trained on other data: "
-                f"{'; '.join(changed)}. To train from the beginning, give "
-                "another --output_dir; to start from its weights, also "
-                f"--init_checkpoint={folder}."
+                f"{'; '.join(changed)}. Give another --output_dir, and to "
+                f"start from its weights --init_checkpoint={folder}."
             )
 
     def keep(self) -> None:

@@ -86,7 +86,6 @@ def check_case(
     elif not capitals and not do_lower_case:
         logging.warning(
             "%s has no wordpiece with a capital: with --do_lower_case=false "
-            "most words that have one become [UNK]; leave it out for an "
-            "uncased model.",
+            "most words with one become [UNK]; it is for cased models.",
             vocab_file,
         )

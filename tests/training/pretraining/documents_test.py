@@ -126,7 +126,7 @@ def test_pairs_are_refused_before_training(options, goldens, tmp_path):
 
 
 def test_records_are_needed(options):
-    message = "--separate_documents is for --do_train and --do_eval, which"
+    message = "--separate_documents needs --do_train or --do_eval; drop it"
     with pytest.raises(ValueError, match=message):
         options.replace(
             separate_documents=True, do_train=False, strip_checkpoint=True
