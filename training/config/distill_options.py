@@ -21,8 +21,7 @@ class DistillOptions(Settings):
         2.0, "[new] Divides logits; above 1 rare labels count more.", above=0
     )
     unlabeled_file: str = setting(
-        "",
-        "[new] Tables, conll, conllu: test set that only the teacher labels.",
+        "", "[new] Tables, conll, conllu: a test set that the teacher labels."
     )
 
     def _check(self) -> None:

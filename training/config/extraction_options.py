@@ -101,9 +101,8 @@ class ExtractionOptions(Settings):
     device: DeviceOptions
 
     def _check(self) -> None:
-        if self.vectors.attention and (
-            self.format != "npz" or self.vectors.pooling != "none"
-        ):
+        has_place = self.format == "npz" and self.vectors.pooling == "none"
+        if self.vectors.attention and not has_place:
             raise ValueError(
                 "--attention needs --format=npz and --pooling=none: maps are "
                 "written beside the vectors of the wordpieces."

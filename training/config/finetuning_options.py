@@ -43,8 +43,7 @@ class FinetuningOptions(Settings):
         "eval_loss, accuracy, DEV_SET/f1; with --eval_every_steps.",
     )
     early_stopping_patience: int = amount(
-        0,
-        "[new] Stop after this many evaluations with no better one; 0 = never.",
+        0, "[new] Stop after so many evaluations with none better; 0 = never."
     )
     strip_checkpoint: bool = switch(
         "[new] After training, remove the optimizer slots, two thirds of a "
@@ -136,8 +135,7 @@ class TaskOptions(Settings):
         " regression, multilabel, choice or tagging."
     )
     label_column: str | None = optional(
-        "[new] Tables, conll, conllu: column of the label: its name, or its "
-        "number from 0; -1 = the last."
+        "[new] The label's column: name, or number from 0; -1 = the last."
     )
     id_column: str | None = optional("[new] Tables: column that names a row.")
     label_separator: str | None = optional("[new] Multilabel; default: comma.")
@@ -185,8 +183,7 @@ class ClassifierOptions(TaskRunOptions):
     long_text: LongTextOptions = LongTextOptions()
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
-        "last",
-        "[new] Score in checkpoints.tsv: last, all or steps, as 100,200.",
+        "last", "[new] Score in checkpoints.tsv: last, all or steps: 100,200."
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"

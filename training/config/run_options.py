@@ -125,7 +125,7 @@ class TrainOptions(Settings):
     )
     save_checkpoints_steps: int = positive(1000, "Updates between checkpoints.")
     keep_checkpoint_max: int | None = optional(
-        "[new] Checkpoints kept; 0 = all. Default: 5, and 1 after fine-tuning.",
+        "[new] Most kept; 0 = all. Default: 5, and 1 after fine-tuning.",
         least=0,
     )
     iterations_per_loop: int = positive(

@@ -132,9 +132,7 @@ class EncodingOptions(Settings):
     )
     vector_size: int | None = optional("--do_encode: a smaller size.", least=1)
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
-    encode_batch_size: int = setting(
-        32, "Texts at once, more if short.", least=1
-    )
+    encode_batch_size: int = setting(32, "Texts at once, if long.", least=1)
     vocab_file: str | None = optional(shared_help.VOCAB_FILE)
     do_lower_case: bool | None = optional(shared_help.DO_LOWER_CASE)
     max_seq_length: int | None = optional("Most wordpieces of a text.")

@@ -107,9 +107,8 @@ def _check_flags(
     # The names first: the checksums of the values are compared only if all
     # workers have equally many.
     for texts in (kind, flags):
-        sums = strategy.all_workers(
-            devices, [0.0, *map(strategy.checksum, texts.values())]
-        )[:, 1:]
+        sums = [*map(strategy.checksum, texts.values())]
+        sums = strategy.all_workers(devices, sums)
         differs = sums != sums[0]
         if differs.any():
             other = int(np.argmax(differs.any(axis=1)))

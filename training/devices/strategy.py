@@ -149,16 +149,12 @@ def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
     tf.get_logger().setLevel("WARNING")  # it logs every reduction
     try:
         return tf.distribute.MultiWorkerMirroredStrategy()
-    except RuntimeError as error:
-        raise ValueError(
-            "the workers of TF_CONFIG can only be joined before TensorFlow "
-            f"computes anything ({error})."
-        ) from error
-    except tf.errors.OpError as error:
+    except (RuntimeError, tf.errors.OpError) as error:
         raise ValueError(
             f"{cluster.names[cluster.index]} could not join the workers of "
-            f"TF_CONFIG ({error.message.splitlines()[0]}). Its port must be "
-            "free, and TF_CONFIG must be the same except for the index."
+            f"TF_CONFIG ({str(error).splitlines()[0]}). Its port must be free, "
+            "TF_CONFIG the same except for the index, and TensorFlow must not "
+            "have computed anything before."
         ) from error
 
 

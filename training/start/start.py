@@ -156,8 +156,8 @@ class Start:
             if kept != list(self._labels):
                 raise ValueError(
                     f"{folder} holds a model of the labels {', '.join(kept)}, "
-                    f"but the task has {', '.join(self._labels)}; give --labels "
-                    "in that order, that task, or another --output_dir."
+                    f"but the task has {', '.join(self._labels)}; give that "
+                    "task, for tables with --labels, or another --output_dir."
                 )
         return manager
 
