@@ -134,9 +134,9 @@ class Settings:
 
     def _exclude(self, name: str, *others: str) -> None:
         """Refuses a flag, if it is given, with any of the others."""
-        given = self.changed()
+        given = {n: x for n, x in self.changed().items() if x not in (None, "")}
         for other in others:
-            if given.get(name) and given.get(other):
+            if name in given and other in given:
                 raise ValueError(
                     f"--{name}={given[name]} contradicts "
                     f"--{other}={given[other]}; drop one."

@@ -154,7 +154,7 @@ def test_training_resumes_and_uses_its_records_again(
         ),
         (
             ["--do_train", "--feature_based=last", "--trainable_layers=1"],
-            "error: --trainable_layers and --layerwise_lr_decay: leave",
+            "error: --feature_based=last contradicts --trainable_layers=1;",
         ),
         (
             ["--do_train", "--feature_based=last"],

@@ -48,11 +48,7 @@ class VectorOptions(Settings):
     def _check(self) -> None:
         if not self.layers:
             raise ValueError("--layers names no layer; give one, such as -1.")
-        if self.whole_words and self.pooling != "none":
-            raise ValueError(
-                "--whole_words gives a vector for each word, --pooling="
-                f"{self.pooling} one for each line; drop one."
-            )
+        self._exclude("whole_words", "pooling")
         if self.attention and EMBEDDINGS in self.layers:
             raise ValueError(
                 "--attention: the embeddings have none; change --layers."

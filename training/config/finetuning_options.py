@@ -220,8 +220,7 @@ class ClassifierOptions(TaskRunOptions):
 
     def _check(self) -> None:
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)
-        changed, which = self.changed(), self.eval_checkpoints
-        frozen = f"--feature_based={self.feature_based}"
+        which = self.eval_checkpoints
         if not any(works):
             raise ValueError(
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
@@ -229,24 +228,17 @@ class ClassifierOptions(TaskRunOptions):
             )
         if self.feature_based == "table":
             raise ValueError(
-                f"{frozen}: run_study.py --study=features makes the table."
+                "--feature_based=table: run_study.py --study=features makes it."
             )
-        of_layers = {"trainable_layers", "layerwise_lr_decay"}
-        if self.feature_based and changed.keys() & of_layers:
-            raise ValueError(
-                "--trainable_layers and --layerwise_lr_decay: leave them out, "
-                f"because {frozen} freezes the whole encoder."
-            )
+        # The whole encoder is frozen.
+        self._exclude("feature_based", "trainable_layers", "layerwise_lr_decay")
         are_steps = all(step.isdecimal() for step in which.split(","))
         if which not in ("last", "all") and not are_steps:
             raise ValueError(
                 f"--eval_checkpoints={which}; it must be last, all, or steps "
                 "with commas between, such as 100,200."
             )
-        if self.calibrate and not self.use_calibration:
-            raise ValueError(
-                "--calibrate with --nouse_calibration; give one of them."
-            )
+        self._exclude("calibrate", "use_calibration")
         for name in ("eval_checkpoints", "calibrate", "explain_errors"):
             self._need(name, "do_eval")
         for name in task_names(self.task_name):

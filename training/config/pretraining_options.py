@@ -129,13 +129,8 @@ class PretrainingOptions(Settings):
     def _check_beginning(self) -> None:
         """Refuses contradictions about what training begins with."""
         before, output_dir = self.train.continue_from, self.train.output_dir
-        first = f"--first_weights={self.first_weights}"
-        is_chosen = self.do_train and self.first_weights != FIRST_WEIGHTS[0]
-        if is_chosen and (self.init_checkpoint or before):
-            raise ValueError(
-                f"{first} is for weights that are random otherwise; drop it, "
-                "or --init_checkpoint and --continue_from."
-            )
+        if self.do_train:
+            self._exclude("first_weights", "init_checkpoint", "continue_from")
         if self.do_train and self.short_rows_share and not self.masking:
             raise ValueError(
                 f"--short_rows_share={self.short_rows_share:g} needs "

@@ -76,6 +76,10 @@ class DeviceOptions(Settings):
         "for longer, such as the first one that saves; 0 = no limit.",
     )
 
+    def _check(self) -> None:
+        if self.distribution_strategy != "tpu":
+            self._exclude("use_tpu", "distribution_strategy")
+
 
 class LogOptions(Settings):
     """How a program writes its log."""

@@ -53,8 +53,6 @@ class SentenceOptions(TaskRunOptions):
         """
         texts, loss, count = self.texts, self.loss, len(self.train_columns)
         numbers = {"teacher": (1,), "negatives": (2, 3)}.get(loss, (2,))
-        tuned = self.finetuning
-        is_ordered = tuned.group_by_length or tuned.shuffle_window
         if self.do_train and count not in numbers:
             raise ValueError(
                 f"--text_columns has {count} columns, but --loss={loss} needs "
@@ -64,16 +62,10 @@ class SentenceOptions(TaskRunOptions):
             raise ValueError(
                 "--teacher_vectors and --loss=teacher need each other."
             )
-        if texts.drop_missing and loss == "teacher":
-            raise ValueError(
-                "--drop_missing would leave out texts, but --teacher_vectors "
-                "has a row for each; remove both."
-            )
-        if loss == "negatives" and is_ordered:
-            raise ValueError(
-                "--group_by_length and --shuffle_window: --loss=negatives "
-                "orders examples so that no batch has a text twice; drop them."
-            )
+        if loss == "teacher":  # the vectors have a row for each text
+            self._exclude("loss", "drop_missing")
+        if loss == "negatives":  # it orders examples by itself
+            self._exclude("loss", "group_by_length", "shuffle_window")
 
     @property
     def train_columns(self) -> tuple[str, ...]:

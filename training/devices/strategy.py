@@ -40,12 +40,7 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
       ValueError: the options contradict each other, a TPU is missing, TF_CONFIG
         is malformed, or TensorFlow does not see the GPU.
     """
-    kind = options.distribution_strategy
-    if options.use_tpu and kind not in ("auto", "tpu"):
-        raise ValueError(
-            f"--use_tpu contradicts --distribution_strategy={kind}; drop one."
-        )
-    cluster = cluster_of(options)
+    kind, cluster = options.distribution_strategy, cluster_of(options)
     on_tpu = options.use_tpu or kind == "tpu"
     if not on_tpu:
         found = gpus.seen()

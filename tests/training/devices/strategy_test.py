@@ -100,7 +100,7 @@ def test_workers_that_go_different_ways_are_refused(monkeypatch):
 
 
 def test_contradicting_flags_are_refused():
-    with pytest.raises(ValueError, match="--use_tpu contradicts"):
+    with pytest.raises(ValueError, match="--use_tpu=True contradicts"):
         strategy.create_strategy(
             DeviceOptions(use_tpu=True, distribution_strategy="mirrored")
         )

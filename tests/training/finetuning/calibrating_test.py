@@ -203,7 +203,7 @@ def test_a_damaged_file_names_its_remedy(calibrated, tmp_path):
             {"do_eval": False},
             "--calibrate.* needs --do_eval",
         ),
-        ("single", {"use_calibration": False}, "--nouse_calibration"),
+        ("single", {"use_calibration": False}, "--use_calibration=False; drop"),
     ],
 )
 def test_calibrating_what_cannot_be_is_refused_early(

@@ -192,12 +192,12 @@ def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
     [
         (
             {"init_checkpoint": "bert_model.ckpt"},
-            "--first_weights=neighbors is for weights that are random "
-            "otherwise; drop it, or --init_checkpoint and --continue_from.",
+            "--first_weights=neighbors contradicts --init_checkpoint=bert_model"
+            ".ckpt; drop one.",
         ),
         (
             {"continue_from": "other"},
-            "drop it, or --init_checkpoint and --continue_from.",
+            "--first_weights=neighbors contradicts --continue_from=other",
         ),
     ],
 )

@@ -60,7 +60,7 @@ def test_layers_are_read():
         ),
         (
             {"vectors": {"whole_words": True, "pooling": "max"}},
-            "--whole_words gives a vector for each word, --pooling=max one",
+            "--whole_words=True contradicts --pooling=max; drop one",
         ),
     ],
     ids=str,
