@@ -41,14 +41,9 @@ def define(
     """Defines the flags of an options class and of the groups in it.
 
     A flag that is defined already stays as it is: several classes may read it.
-    A flag is required if its field has no default and cannot be None.
-
-    Args:
-      options_class: a subclass of `settings.Settings`.
-      only: the fields that get flags; None = all. Groups keep theirs.
-      is_new: whether the original's program has none of these flags.
-      **defaults: field -> default of its flag in this program, where it differs
-        from the field's.
+    A flag is required if its field has no default and cannot be None. `only`
+    these fields get flags, None = all; groups keep theirs. `is_new` tells that
+    the original's program has none of them. `defaults` replace the fields'.
     """
     for field in settings.flat_fields(options_class):
         in_group = field.owner is not options_class

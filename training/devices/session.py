@@ -35,13 +35,9 @@ def joined(
     """Locks the output folder and joins the workers for the duration of a run.
 
     Enter it before TensorFlow computes anything. `output_dir` and `flag_values`
-    (flag -> value) must be the same for all workers.
-
-    Raises:
-      ValueError: TF_CONFIG is malformed, the workers have different flags, or
-        no checkpoint in output_dir can be read.
-      OSError: another run holds the lock.
-      SystemExit: another worker disappeared.
+    (flag -> value) must be the same for all workers. Raises ValueError for
+    other flags, a malformed TF_CONFIG or unreadable checkpoints; OSError if
+    another run holds the lock; SystemExit if a worker disappears.
     """
     checkpoints.require_readable(output_dir)
     preemption.check()  # SIGTERM may have arrived while TensorFlow was loaded

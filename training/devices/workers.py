@@ -119,11 +119,8 @@ def meet(cluster: Cluster) -> None:
     """Waits until each worker has answered at its port.
 
     TensorFlow would wait without a message and would not react to SIGTERM or
-    ^C. Meanwhile this worker listens at its own port.
-
-    Raises:
-      ValueError: this worker cannot listen at its port.
-      preemption.Preempted: SIGTERM was received.
+    ^C. Meanwhile this worker listens at its own port. Raises ValueError if it
+    cannot; `Preempted` after SIGTERM.
     """
     missing = dict(zip(cluster.names, cluster.addresses, strict=True))
     del missing[cluster.names[cluster.index]]
@@ -189,9 +186,8 @@ class Waits:
     def on(self, what: str = "") -> Iterator[None]:
         """A block that ends only when all other workers take part.
 
-        Args:
-          what: what the block does, for the watchdog's message, such as
-            `steps 5 to 8`; "" = the same as the last block.
+        `what` it does, such as `steps 5 to 8`, is for the watchdog's message;
+        "" = the same as the last block.
         """
         self._what = what or self._what
         self._began = self._clock()

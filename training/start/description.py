@@ -70,15 +70,7 @@ class Description:
         }
 
     def write(self, output_dir: str, vocab_file: str | None) -> None:
-        """Writes `task.json`, and a copy of the vocabulary.
-
-        Args:
-          output_dir: folder of the run.
-          vocab_file: path of the vocabulary; None = it is copied already.
-
-        Raises:
-          OSError: a file cannot be read or written.
-        """
+        """Writes `task.json`, and a copy of the vocabulary; None = none."""
         if vocab_file:
             tokens = vocabulary.read_tokens(vocab_file)
             vocabulary.write_vocab(vocab_of(output_dir), tokens)

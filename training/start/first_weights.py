@@ -25,19 +25,15 @@ class FirstWeights:
       variables: full name -> variable of the model; only shapes are read.
       heads: variables of the output layer, which is random if the checkpoint
         has another head; () = all weights must fit.
-      labels: names of the rows of the heads; () = the rows have no names, as
-        in a regression.
-      reads_pooler: whether the heads read the pooler, which the checkpoint
-        may lack.
+      labels: names of the rows of the heads; () = none, as in a regression.
+      reads_pooler: whether the heads read the pooler, which may be missing.
 
     Attributes:
-      path: of --init_checkpoint.
       untrained: names of the variables that the checkpoint does not have, or
         has for other labels. They must be trained before they are used.
 
     Raises:
-      FileNotFoundError: the checkpoint is missing.
-      ValueError: the checkpoint is damaged, or does not fit.
+      ValueError, OSError: the checkpoint is missing, damaged or does not fit.
     """
 
     def __init__(

@@ -295,23 +295,12 @@ def find(
 ) -> dict[str, str | None]:
     """Finds vocabulary and configuration in output_dir or beside weights.
 
-    Args:
-      given: the flags of `FILES`. A file that is given is not looked for.
-      output_dir: the run's folder, for trials that of the chosen one; None =
-        the program has none.
-      source: the model of --init_checkpoint.
-      needed: the files without which the run cannot be.
-      configure: what the run changes in a configuration before it uses it and
-        writes it to output_dir; None = nothing.
-
-    Returns:
-      Flag -> path; None = nothing was found, and it is not needed.
-
-    Raises:
-      ValueError: a file is needed and not found, or output_dir holds
-        checkpoints, and its file contradicts that beside init_checkpoint, or
-        its vocabulary the given one.
-      OSError: a file cannot be read.
+    A file that is `given`, by a flag of `FILES`, is not looked for. The program
+    may have no `output_dir`; the run cannot be without the files `needed`;
+    `configure` is what it changes in a configuration before it uses and writes
+    it. Returns flag -> path; None = not found, and not needed. Raises OSError
+    for an unreadable file; ValueError if a needed one is missing, or files of a
+    trained output_dir contradict those beside init_checkpoint or the given one.
     """
     run, resumed = _run_in(output_dir)
     found = dict(given)

@@ -53,9 +53,8 @@ class Files(NamedTuple):
 def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
     """Reads the configuration and the vocabulary of a run.
 
-    Raises:
-      ValueError, OSError: a file is missing or damaged, or does not fit, or
-        output_dir holds a model of none of `kinds`; () = any.
+    Raises ValueError or OSError if a file is missing or does not fit, or
+    output_dir holds a model of none of `kinds`; () = any.
     """
     options, source, described = found_files.fill(options, kinds=kinds)
     config = source.read_config(options.find("bert_config_file"))
@@ -67,9 +66,7 @@ class Start:
     """Configuration, folder and first weights of a run; nothing is written.
 
     Args:
-      options: the run's options.
-      config: sizes of the model.
-      source: the model of --init_checkpoint.
+      options, config, source: see `Files`.
       make_model: returns a model; its arguments are config and options of
         `BertModel`.
       trains: whether the run trains before it predicts.
@@ -81,7 +78,6 @@ class Start:
       rows: names of the rows of the output layer, see `FirstWeights`.
 
     Attributes:
-      options, config: see the arguments.
       metric: see `ItemObjective`; "" = the model has none.
       manager: manages the checkpoints in output_dir.
       first: the weights of init_checkpoint; None = the folder holds
