@@ -110,7 +110,7 @@ class EncodingOptions(Settings):
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     output_dir: str | None = optional("Folder of the run.")
     input_file: str | None = optional(
-        "Texts, one a line; or a table (tsv, csv, jsonl), --text_columns."
+        "Texts, one a line; or a table (tsv, csv, jsonl) with --text_columns."
     )
     output_file: str | None = optional(
         "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
