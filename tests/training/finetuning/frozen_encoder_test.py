@@ -69,7 +69,7 @@ def test_a_head_of_another_shape_begins_anew(
         goldens, tmp_path / "b", init_checkpoint=str(tmp_path / "a"), **config
     )
     found = make_run(options, **now)._weights
-    assert "all but its head is taken" in caplog.text
+    assert "all but the head is taken" in caplog.text
     for name, variable in found.items():
         is_taken = name in weights and np.array_equal(variable, weights[name])
         assert is_taken == checkpoints.is_of_encoder(name), name
@@ -215,7 +215,7 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
 def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
     options = options_of(goldens, tmp_path, "tagging", change)
     (flag,) = change
-    error = f"--{flag}.* because --feature_based=last freezes the whole enc"
+    error = f"--feature_based=last contradicts --{flag}=.*; drop one"
     with pytest.raises(ValueError, match=error):
         options.replace(feature_based="last")
 

@@ -121,7 +121,7 @@ def test_a_contradiction_is_refused(released, out):
         ValueError,
         match="--vocab_file is not given.*out/vocab.txt in --output_dir, but "
         ".*released/vocab.txt beside --init_checkpoint "
-        r"\(token 7: '&' -> '\$' and 1 more\). Give the right one by --vocab_f",
+        r"\(token 7: '&' -> '\$' and 1 more\). Give one by --vocab_f",
     ):
         find(out, released)
     (out / "vocab.txt").write_text("\n".join(tokens[:9]), "utf-8")
@@ -135,7 +135,7 @@ def test_a_contradiction_is_refused(released, out):
         ValueError,
         match="--bert_config_file is not given.*out/bert_config.json in "
         r"--output_dir, but .*beside --init_checkpoint \(num_attention_heads "
-        r"8 -> 4\). Give the right one by --bert_config_file, or another --out",
+        r"8 -> 4\). Give one by --bert_config_file, or another --out",
     ):
         find(out, released, vocab_file=vocab)
 
