@@ -14,7 +14,9 @@ class ConversionOptions(Settings):
         "a run's output_dir: its best weights if saved, its chosen trial."
     )
     output_dir: str = setting(help="A new folder, or an empty one.")
-    bert_config_file: str | None = optional("Sizes. Default: beside the model.")
+    bert_config_file: str | None = optional(
+        "A checkpoint's configuration. Default: beside it."
+    )
     vocab_file: str | None = optional("Vocabulary. Default: beside the model.")
     kind: str | None = optional(
         "What a model answers. Default: as its run says.", choices=KINDS

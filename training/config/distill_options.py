@@ -16,9 +16,14 @@ class DistillOptions(Settings):
         "labels, vocabulary and case. --init_checkpoint can be some of its "
         "layers (convert_checkpoint.py --keep_layers).",
     )
-    distill_weight: float = share(0.5, "[new] The teacher's share in the loss.")
+    distill_weight: float = share(
+        0.5,
+        "[new] Share of the teacher in the loss; the labels have the rest.",
+    )
     distill_temperature: float = setting(
-        2.0, "[new] Divides logits; above 1 rare labels count more.", above=0
+        2.0,
+        "[new] Divides both logits; above 1, unlikely labels count more.",
+        above=0,
     )
     unlabeled_file: str = setting(
         "", "[new] Tables, conll, conllu: a test set that the teacher labels."

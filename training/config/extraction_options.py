@@ -79,7 +79,9 @@ class ExtractionOptions(Settings):
         "The model's sizes. Default: the file beside --init_checkpoint."
     )
     init_checkpoint: str = setting(help=shared_help.INIT_CHECKPOINT)
-    vocab_file: str | None = optional("Default: beside --init_checkpoint.")
+    vocab_file: str | None = optional(
+        "The vocabulary. Default: the file beside --init_checkpoint."
+    )
     do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
     # [CLS] a [SEP]

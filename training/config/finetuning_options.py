@@ -24,7 +24,9 @@ class FinetuningOptions(Settings):
     bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     max_seq_length: int = setting(128, "Wordpieces of a row; the rest is cut.")
-    num_train_epochs: float = setting(3.0, "Passes over the data.", above=0)
+    num_train_epochs: float = setting(
+        3.0, "Passes over the train set.", above=0
+    )
     warmup_proportion: float = setting(
         0.1, "Share of the updates in which the rate rises.", least=0, most=1
     )
@@ -33,7 +35,9 @@ class FinetuningOptions(Settings):
     trim_batches: bool = setting(
         True, "[new] Cut a batch to its longest row; not on a TPU. Same result."
     )
-    group_by_length: bool = switch("[new] Train on batches of similar length.")
+    group_by_length: bool = switch(
+        "[new] Put training rows of similar length together."
+    )
     shuffle_window: int = amount(
         0, "[new] Records to draw the next from; 0 = all; the original has 100."
     )
@@ -91,7 +95,9 @@ class TaskRunOptions(Settings):
 class TrialOptions(Settings):
     """How many times a task is trained, and with which settings."""
 
-    num_trials: int = setting(1, "[new] Seeds to try on the dev set.", least=1)
+    num_trials: int = setting(
+        1, "[new] Train with this many seeds; take the best on dev.", least=1
+    )
     learning_rates: tuple[float, ...] = setting(
         (),
         "[new] Learning rates to try, for GLUE 5e-5,4e-5,3e-5,2e-5 (the "
@@ -127,7 +133,8 @@ class TaskOptions(Settings):
 
     language: str | None = optional("[new] xnli: default zh.")
     tfds: str | None = optional(
-        "[new] Set of tensorflow-datasets for --data_dir; '' = the task's own."
+        "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
+        "the task's own."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     kind: str | None = optional(
@@ -135,11 +142,16 @@ class TaskOptions(Settings):
         " regression, multilabel, choice or tagging."
     )
     label_column: str | None = optional(
-        "[new] The label's column: name, or number from 0; -1 = the last."
+        "[new] Tables, conll, conllu: column of the label: its name, or its "
+        "number from 0; -1 = the last."
     )
     id_column: str | None = optional("[new] Tables: column that names a row.")
-    label_separator: str | None = optional("[new] Multilabel; default: comma.")
-    train_file: str | None = optional("[new] Train set, a file of --data_dir.")
+    label_separator: str | None = optional(
+        "[new] Tables: between a multilabel cell's labels; default comma."
+    )
+    train_file: str | None = optional(
+        "[new] Tables, conll, conllu: train set, a file of --data_dir."
+    )
     dev_file: str | None = optional("[new] The same for the dev set.")
     test_file: str | None = optional("[new] The same for the test set.")
     dev_share: float | None = optional(
@@ -150,8 +162,12 @@ class TaskOptions(Settings):
         "[new] Tables: leave out rows with an empty text or label; default: "
         "they are refused, or kept if only a text is empty."
     )
-    text_columns: list[str] | None = optional("[new] Tables: columns of texts.")
-    choice_columns: list[str] | None = optional("[new] Columns of the endings.")
+    text_columns: list[str] | None = optional(
+        "[new] tsv, csv, jsonl: columns of the text, or of both."
+    )
+    choice_columns: list[str] | None = optional(
+        "[new] tsv, csv, jsonl: columns of the endings of a choice."
+    )
     labels: list[str] | None = optional(
         "[new] Tables, conll, conllu: the labels in the order of their ids; "
         "default: those of the train set, sorted."
@@ -159,7 +175,9 @@ class TaskOptions(Settings):
     metrics: list[str] | None = optional(
         "[new] Tables: metrics, the main one first, such as macro_f1,accuracy."
     )
-    quoted: bool | None = optional("[new] Cells may be quoted; default: csv.")
+    quoted: bool | None = optional(
+        "[new] Tables: cells may be in double quotes; default: in csv."
+    )
     separator: str | None = optional(
         "[new] csv, tsv: between cells: comma, semicolon, tab, bar or another "
         "character; default: a tab in tsv, found out in csv."
@@ -177,13 +195,19 @@ class ClassifierOptions(TaskRunOptions):
         "commas between, or GLUE, each in OUTPUT_DIR/TASK. A finished "
         "OUTPUT_DIR knows its own."
     )
-    data_dir: str | None = optional("Folder of the files, or tasks' folders.")
+    data_dir: str | None = optional(
+        "Folder of the task's files, or of several tasks' folders."
+    )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    document_context: bool = switch("[new] Tagging: add sentences around each.")
+    document_context: bool = switch(
+        "[new] Tagging: fill each row with the neighboring sentences."
+    )
     long_text: LongTextOptions = LongTextOptions()
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
-        "last", "[new] Score in checkpoints.tsv: last, all or steps: 100,200."
+        "last",
+        "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
+        "table is checkpoints.tsv.",
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"
@@ -193,8 +217,9 @@ class ClassifierOptions(TaskRunOptions):
         True, "[new] Answer and export with what --calibrate has kept."
     )
     explain_errors: int | None = optional(
-        "[new] Shade in errors.html the words that speak for the answer, in so "
-        "many examples of highest loss; default: 10 for labels of texts.",
+        "[new] Shade in errors.html the words that speak for the answer, in "
+        "this many examples of the highest loss; default: 10 for labels of "
+        "texts, 0 = none.",
         least=0,
     )
     do_predict: bool = switch("Whether to predict the test sets.")
@@ -212,8 +237,9 @@ class ClassifierOptions(TaskRunOptions):
     )
     head: str = setting(
         "linear",
-        "[new] Output layers: linear; bilstm (two, then linear), default with "
-        "--feature_based; mean (linear on the mean), for small models.",
+        "[new] Layers after the encoder: linear; bilstm (two layers, then "
+        "linear), the default with --feature_based; or mean (linear on the "
+        "mean over the text, for small models).",
         choices=HEADS,
     )
     distillation: DistillOptions = DistillOptions()

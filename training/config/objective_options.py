@@ -40,7 +40,9 @@ class ReplacedTokensOptions(Settings):
         most=1.0,
     )
     mask_token_share: float = share(
-        0.85, "[new] Share of them that the generator sees as [MASK]."
+        0.85,
+        "[new] Share of the predicted wordpieces that the generator sees as "
+        "[MASK]; it sees the others as they are.",
     )
 
 

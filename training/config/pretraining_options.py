@@ -32,7 +32,9 @@ class PretrainingOptions(Settings):
     input_file: str | None = setting(
         help="Record files: comma-separated paths or globs."
     )
-    eval_file: str | None = optional("[new] To evaluate on; else --input_file.")
+    eval_file: str | None = optional(
+        "[new] Records to evaluate on; --input_file if not given."
+    )
     skip_bad_records: bool = switch(
         "[new] Leave out and count damaged records; else they are an error."
     )
@@ -53,7 +55,9 @@ class PretrainingOptions(Settings):
         most=0.9,
     )
     max_seq_length: int = setting(128, "Wordpieces of a row of the records.")
-    max_predictions_per_seq: int = setting(20, "Masks, as in the records.")
+    max_predictions_per_seq: int = setting(
+        20, "Masked wordpieces of an example, as in the records."
+    )
     group_by_length: bool = switch(
         "[new] Batch training examples of similar length, cut to the longest: "
         "little padding is computed. Not on a TPU, which needs one length."

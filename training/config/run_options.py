@@ -72,8 +72,9 @@ class DeviceOptions(Settings):
     )
     worker_timeout_minutes: float = amount(
         30.0,
-        "[new] Most minutes to wait for the other workers. None may work alone "
-        "for longer, such as the first one that saves; 0 = no limit.",
+        "[new] Exit after waiting this many minutes for the other workers. "
+        "None may work alone for longer, such as the first one that saves; 0 "
+        "= wait forever.",
     )
 
     def _check(self) -> None:
@@ -85,7 +86,9 @@ class LogOptions(Settings):
     """How a program writes its log."""
 
     log_format: str = setting(
-        "text", "[new] json: an object a line.", choices=("text", "json")
+        "text",
+        "[new] json: an object a line, with time, level, message and place.",
+        choices=("text", "json"),
     )
 
 
@@ -100,11 +103,15 @@ class TrainOptions(Settings):
     output_dir: str = setting(
         help="Folder of checkpoints, events and results; a stopped run resumes."
     )
-    train_batch_size: int = positive(32, "Examples of an update, in total.")
+    train_batch_size: int = setting(
+        32, "Examples in one update, over all devices together.", least=1
+    )
     learning_rate: float = setting(
         5e-5, "Peak learning rate (linear warm-up and decay).", above=0
     )
-    num_train_steps: int = positive(help="Updates, with those before a resume.")
+    num_train_steps: int = setting(
+        help="Number of updates, including those before a resume.", least=1
+    )
     num_warmup_steps: int = amount(0, "Updates of warm-up.")
     num_train_minutes: float = amount(
         0.0,
@@ -113,7 +120,9 @@ class TrainOptions(Settings):
         "and the time before a resume count; 0 = train by steps.",
     )
     stop_at_step: int = amount(
-        0, "[new] End sooner, as after a first phase; 0 = --num_train_steps."
+        0,
+        "[new] End this run before --num_train_steps, such as after the first "
+        "of two phases; 0 = go to the end.",
     )
     continue_from: str = setting(
         "",
@@ -129,13 +138,15 @@ class TrainOptions(Settings):
     )
     save_checkpoints_steps: int = positive(1000, "Updates between checkpoints.")
     keep_checkpoint_max: int | None = optional(
-        "[new] Most kept; 0 = all. Default: 5, and 1 after fine-tuning.",
+        "[new] Checkpoints kept; 0 = all. Default: 5 while training, and the "
+        "last one after fine-tuning.",
         least=0,
     )
     iterations_per_loop: int = positive(
         1000,
-        "Most updates in one call to the device. A call takes about a second "
-        "(on a TPU five), so that progress shows and SIGTERM is handled.",
+        "Largest number of updates in one call to the device. A call takes "
+        "about a second (on a TPU five), so that progress shows and SIGTERM "
+        "is handled.",
     )
     gradient_accumulation_steps: int = positive(
         1, "[new] Micro-batches of one update: the same result in less memory."
@@ -147,7 +158,10 @@ class TrainOptions(Settings):
         0, "[new] Updates between evaluations while training; 0 = never."
     )
     seed: int = setting(
-        12345, "[new] Of weights, dropout and order.", least=0, most=2**31 - 1
+        12345,
+        "[new] Seed of initial weights, dropout and data order.",
+        least=0,
+        most=2**31 - 1,
     )
     gradient_checkpointing: bool = switch(
         "[new] Compute each Transformer block twice instead of keeping it: "
@@ -163,14 +177,16 @@ class TrainOptions(Settings):
         "hidden size 128, slower for large ones in bfloat16."
     )
     fuse: bool | None = optional(
-        "[new] Compile what is between the matrix products of training with "
-        "XLA, about a second for each length (always on a TPU). The same "
-        "result except for rounding. Default: if training is long enough."
+        "[new] Compile the operations between a training step's matrix "
+        "products with XLA, for about a second at each new length (a TPU "
+        "always does so). The same result except for rounding. Default: if "
+        "training is long enough to be faster."
     )
     layerwise_lr_decay: float = setting(
         1.0,
-        "[new] Learning rate of a block as a share of that of the next. "
-        "ELECTRA: 0.8, Large 0.9; there the last block is two below the head.",
+        "[new] Learning rate of each block as a share of the next higher "
+        "block's. ELECTRA's code uses 0.8, for Large 0.9; there the last "
+        "block is two below the head.",
         above=0,
         most=1,
     )
@@ -245,11 +261,14 @@ class ExportOptions(Settings):
 
     do_export: bool = setting(True, shared_help.DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
-    export_dir: str | None = optional("[new] Folder of the versions 1, 2, ...")
+    export_dir: str | None = optional(
+        "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
+    )
     format: str = setting(
         "saved_model",
-        "[new] saved_model: for TF Serving. litert: of 8 bits and of float32, "
-        "for phones and Python without TensorFlow, from ids to scores.",
+        "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
+        "float32 for phones, and for Python without TensorFlow; from ids to "
+        "scores.",
         choices=("saved_model", "litert"),
         flag="export_format",
     )

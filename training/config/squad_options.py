@@ -14,21 +14,29 @@ class SquadOptions(TaskRunOptions):
     train_file: str | None = optional("SQuAD's JSON to train on.")
     predict_file: str | None = optional("SQuAD's JSON to answer, and to score.")
     tfds: str | None = optional(
-        "[new] Set of tensorflow-datasets, such as squad/v2.0, for both files."
+        "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
+        " both files."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     do_predict: bool = switch("Whether to answer --predict_file.")
-    find_null_threshold: bool = switch("[new] Save the threshold of best F1.")
-    count_windows: bool = switch("[new] Epochs are of windows, not questions.")
+    find_null_threshold: bool = switch(
+        "[new] Find and save the null_score_diff_threshold with the best F1."
+    )
+    count_windows: bool = switch(
+        "[new] Count epochs in windows, not in questions."
+    )
     score_padding: bool = switch(
         "[new] Include padding in the loss and among the best starts and ends, "
         "as the original; batches are not trimmed."
     )
-    write_html: bool = switch("[new] Write predictions.html: answers in texts.")
+    write_html: bool = switch(
+        "[new] Write predictions.html: the answers marked in the texts."
+    )
     verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",
-        "[new] Output layers: linear, or bilstm (two, then linear).",
+        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
+        "linear).",
         choices=WORD_HEADS,
     )
     distillation: DistillOptions = group(DistillOptions(), unlabeled_file="")

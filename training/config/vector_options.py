@@ -117,14 +117,18 @@ class EncodingOptions(Settings):
         "of what was found. Default: the terminal."
     )
     index_file: str | None = optional("--do_search: .npy file of --do_encode.")
-    text_columns: tuple[str, ...] = setting((), "Tables: column; else `text`.")
+    text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
     prompt_name: str | None = optional(
         "Which of the model's prompts is put before each text. Default: as the "
         "model says; for questions query, if it has this one."
     )
-    vector_size: int | None = optional("--do_encode: a smaller size.", least=1)
+    vector_size: int | None = optional(
+        "--do_encode: one of the model's smaller sizes.", least=1
+    )
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
-    encode_batch_size: int = setting(32, "Texts at once, if long.", least=1)
+    encode_batch_size: int = setting(
+        32, "Texts at once (more if short).", least=1
+    )
     vocab_file: str | None = optional(shared_help.VOCAB_FILE)
     do_lower_case: bool | None = optional(shared_help.DO_LOWER_CASE)
     max_seq_length: int | None = optional("Most wordpieces of a text.")

@@ -114,7 +114,7 @@ def _place_of(options: Settings) -> tuple[str | None, str, bool]:
     output_dir, before = map(options.find, ("output_dir", "continue_from"))
     if before and not files.is_folder(before):
         raise FileNotFoundError(
-            f"--continue_from={before} is not there; it must be a run."
+            f"--continue_from={before} is not there; give a run's folder."
         )
     run, is_trained = _run_in(output_dir)
     if before and not is_trained:
