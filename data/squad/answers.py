@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data.squad.final_text import final_text
 from data.squad.predictions import Answer, Prediction
 from data.squad.window_options import LARGE_SCORE, AnswerOptions
 from data.squad.windows import Question, Window
@@ -135,7 +134,7 @@ def _choose(
             break
         shift = window.doc_start - window.doc_offset
         place = first + shift, last + shift
-        text, start, end = final_text(window.paragraph, *place)
+        text, start, end = window.paragraph.final_text(*place)
         if text not in seen:
             seen.add(text)
             n_best.append(Answer(text, 0.0, *scores, start, end))

@@ -75,8 +75,7 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
     """Lists the questions left out, or removes the list of an earlier run."""
     path = os.path.join(folder, NOT_FOUND_FILE)
     if not report.not_found:
-        if files.exists(path):
-            files.remove(path)
+        files.remove(path)
         return
     lines = [json.dumps(x, ensure_ascii=False) for x in report.not_found]
     text = "".join(f"{line}\n" for line in lines)
@@ -95,14 +94,12 @@ def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     """Writes the records; returns the report and the file's SHA-256."""
     is_training = questions.reading.is_training
     found = [windows for _, windows in questions.converted]
-    report, data = questions.report, questions.data
+    report = questions.report
     if not found:
-        purpose = " to train on" if is_training else ""
-        lost = report.num_not_found
-        raise ValueError(
-            f"{data.name} has no question{purpose}"
-            f"{lost and f'; {lost} answers are not at answer_start' or ''}."
-        )
+        what = "question to train on" if is_training else "question"
+        if lost := report.num_not_found:
+            what += f"; {lost} answers are not at answer_start"
+        raise ValueError(f"{questions.data.name} has no {what}.")
     if is_training:
         random.Random(_SHUFFLE_SEED).shuffle(found)
     windows = list(itertools.chain.from_iterable(found))

@@ -1,8 +1,5 @@
 """Options of the windows and of the answers."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from data.settings import Settings, setting
 
 # The score difference of a question whose only candidate is "".
@@ -57,18 +54,16 @@ class AnswerOptions(Settings, kw_only=False):
     )
 
 
-def check_null_threshold(
-    is_to_find: bool, threshold: float | None, needs: Mapping[str, Any]
-) -> None:
-    """Refuses --find_null_threshold without the flags that it needs.
-
-    `threshold` None = not given; `needs` maps flags to their values.
-    """
-    if is_to_find and not all(needs.values()):
+def check_null_threshold(options: Settings, *needs: str) -> None:
+    """Refuses --find_null_threshold without the flags that it needs."""
+    if not options.find("find_null_threshold"):
+        return
+    if not all(map(options.find, needs)):
         raise ValueError(
             f"--find_null_threshold needs --{' and --'.join(needs)}."
         )
-    if is_to_find and threshold is not None:
+    threshold = options.find("null_score_diff_threshold")
+    if threshold is not None:
         raise ValueError(
             "--find_null_threshold and --null_score_diff_threshold="
             f"{threshold} exclude each other; give one of them."

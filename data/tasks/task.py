@@ -18,7 +18,7 @@ from absl import logging
 from data import metrics
 from data.tasks import rows
 from data.tasks.examples import Example, InputExample
-from data.tasks.rows import Row
+from data.tasks.rows import Column, Row
 
 # What is predicted: one label for a text or pair, a number, any number of
 # labels, one of several texts, or a label for each word.
@@ -90,7 +90,14 @@ class Task:
 
     def rows_of(self, set_name: str) -> Iterator[Row]:
         """Yields the row of each example of a set."""
-        return self.table(set_name)
+        for number, row in enumerate(self.table(set_name)):
+            if not number:
+                row.check_columns(self.needed(set_name))
+            yield row
+
+    def needed(self, set_name: str) -> Sequence[Column]:
+        """Returns the columns that a set's table must have."""
+        return ()
 
     def set_name(self, name: str) -> str:
         """Returns a set's own name; `dev` and `test` mean the first ones."""

@@ -58,16 +58,14 @@ def make_tfds_task(
         )
     if name == "tsv" and not data_set:
         raise ValueError("--task_name=tsv: --tfds is empty; name the data set.")
-    task = make_task(name, "", options)
-    if name == "tsv":
-        task.table = functools.partial(_read, data_set, data_dir)
-        return task
-    source = _SOURCES[name]
+    task, source = make_task(name, "", options), _SOURCES.get(name)
     read = functools.partial(_read, data_set or source.data_set, data_dir)
-    task.table = functools.partial(_table, task, source, read)
-    task.submission_numbers = lambda set_name: (
-        row.number for row in task.table(set_name)
-    )
+    task.table = read
+    if source:
+        task.table = functools.partial(_table, task, source, read)
+        task.submission_numbers = lambda set_name: (
+            row.number for row in task.table(set_name)
+        )
     return task
 
 

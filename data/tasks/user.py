@@ -194,12 +194,10 @@ class UserTable(Task):
             return TaggingExample(guid, words, label, document=row.number)
         texts = [row.text(column) for column in self._texts]
         if self.kind == "choice":
-            choices = self._choices_of(row)
-            if len(choices) != len(self.labels):
-                row.fail(
-                    f"{len(choices)} choices, expected {len(self.labels)}."
-                )
-            return ChoiceExample(guid, texts * len(choices), choices, label)
+            choices, number = self._choices_of(row), len(self.labels)
+            if len(choices) != number:
+                row.fail(f"{len(choices)} choices, expected {number}.")
+            return ChoiceExample(guid, texts * number, choices, label)
         return InputExample(guid, *texts, label=label)
 
     def _answer(self, row: Row) -> Any:
@@ -207,7 +205,7 @@ class UserTable(Task):
             return row.float(self._label)
         labels = self._labels_of(row)
         for label in labels:
-            row.require_label(label, self._label, self.labels)
+            row.known(label, self._label, self.labels)
         return labels if self.kind in ("multilabel", "tagging") else labels[0]
 
     def _labels_of(self, row: Row) -> tuple[str, ...]:

@@ -85,13 +85,11 @@ class TextSets:
 
     def __post_init__(self):
         name = self.options.task_name
-        has_scores = GLUE.get(name, "") is None
-        if name in GLUE and self.scored != has_scores:
+        if name in GLUE and self.scored != (GLUE[name] is None):
+            fitting = "negatives" if self.scored else "cosent"
             raise ValueError(
-                f"--task_name={name} has "
-                f"{'pairs with scores' if has_scores else 'positive pairs'}; "
-                f"give --loss={'cosent' if has_scores else 'negatives'}, or "
-                "other data."
+                f"--task_name={name} has pairs for --loss={fitting}; give that "
+                "loss, or other data."
             )
 
     def examples(self, set_name: str) -> Iterator[TextExample]:
@@ -146,15 +144,9 @@ class TextSets:
         texts = tuple(map(row.text, columns))
         for column, text in zip(columns, texts, strict=True):
             if not text.strip():
-                row.fail(
-                    f"column {column} is empty, expected a text; remove the "
-                    "row, or give --drop_missing."
-                )
+                row.refuse(column, text, "a text, or --drop_missing")
         number = row.float(score) if score else None
         if self.limited and abs(number) > 1:
-            row.fail(
-                f"column {score} is {number:g}, expected -1 to 1, because "
-                "--loss=cosine compares it with a cosine; divide all scores "
-                "by the greatest."
-            )
+            expected = "-1 to 1 for --loss=cosine; divide all by the greatest"
+            row.refuse(score, number, expected)
         return TextExample(texts, number)

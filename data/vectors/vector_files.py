@@ -140,22 +140,13 @@ def to_example(line: LineVectors, layers: Sequence[int | str | list]) -> bytes:
     """Serializes a `tf.train.Example` (see `open_writer`)."""
     import tensorflow as tf
 
-    def texts(values):
-        encoded = [value.encode() for value in values]
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=encoded))
-
-    def integers(values):
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-
-    values = tf.train.FloatList(value=line.vectors.ravel())
-    feature = {
-        "linex_index": integers([line.index]),
-        "tokens": texts(line.names),
-        "layers": texts(layer_names(layers)),
-        "shape": integers(line.vectors.shape),
-        "values": tf.train.Feature(float_list=values),
-    }
-    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    example, names = tf.train.Example(), layer_names(layers)
+    feature = example.features.feature
+    feature["linex_index"].int64_list.value.append(line.index)
+    feature["tokens"].bytes_list.value.extend(x.encode() for x in line.names)
+    feature["layers"].bytes_list.value.extend(x.encode() for x in names)
+    feature["shape"].int64_list.value.extend(line.vectors.shape)
+    feature["values"].float_list.value.extend(line.vectors.ravel())
     return example.SerializeToString(deterministic=True)
 
 

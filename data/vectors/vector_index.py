@@ -18,6 +18,9 @@ from data.vectors.retrieval import unit
 from data.vectors.text_rows import read_texts
 from data.vectors.vector_files import open_array
 
+# A found text: `score` (the cosine), `row` (from 0) and `text`.
+Found = dict[str, Any]
+
 # Scores computed at once: 64 MB.
 _SCORES = 1 << 24
 _ROWS = 1 << 16
@@ -41,14 +44,11 @@ class Index:
     def _is_empty(self) -> np.ndarray:
         return np.array([not text.strip() for text in self.texts], bool)
 
-    def search(
-        self, questions: np.ndarray, k: int
-    ) -> Iterator[list[dict[str, Any]]]:
+    def search(self, questions: np.ndarray, k: int) -> Iterator[list[Found]]:
         """Yields the k texts of the highest cosine for each question.
 
-        Questions are float32 [Q, W]; empty texts are not found. Each text is a
-        dict: `score` (the cosine), `row` (from 0) and `text`; the highest score
-        is first, of equal ones the first row.
+        Questions are float32 [Q, W]; empty texts are not found. The highest
+        score is first, of equal ones the first row.
         """
         questions, at_once = unit(questions), max(1, _SCORES // _ROWS)
         for start in range(0, len(questions), at_once):
@@ -127,10 +127,9 @@ def files_of(path: str) -> list[str]:
 
 def _read_facts(manifest: str) -> dict[str, Any]:
     names = ("made_from", "texts", "count", "is_unit", "sample_sha256")
-    facts, of_texts = read_json(manifest, names, _AGAIN), f"{manifest}: texts"
-    require_names(
-        facts["texts"], of_texts, ("file", "column", "sha256"), _AGAIN
-    )
+    facts = read_json(manifest, names, _AGAIN)
+    names = ("file", "column", "sha256")
+    require_names(facts["texts"], f"{manifest}: texts", names, _AGAIN)
     return facts
 
 

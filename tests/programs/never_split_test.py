@@ -150,7 +150,7 @@ def test_questions_have_them(tmp_path, tokenizer):
 
 
 def test_vectors_have_them_as_words(tokenizer):
-    row = text_rows.make_row(f"The x{MARK} man", tokenizer, 16)
+    row = text_rows.RowMaker(tokenizer, 16).line(f"The x{MARK} man")
     assert row.words == ["[CLS]", "the", "x", MARK, "man", "[SEP]"]
     assert row.input_ids[3] == 4
 

@@ -23,7 +23,7 @@ from data.squad.windows import convert_examples
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer
-from data.vectors.text_rows import single_row
+from data.vectors.text_rows import RowMaker
 from training.export.asking import checked_row, listed
 from training.export.litert_model import LiteModel
 
@@ -190,7 +190,7 @@ class _Encoder(LiteAnswers):
 
     def answer(self, text):
         most = self._said["max_seq_length"]
-        row = single_row(self._prompt + text, self._tokenizer, most)
+        row = RowMaker(self._tokenizer, most).single(self._prompt + text)
         if row.num_lost:
             kept = most - 2
             logging.warning("%.40r lost all behind %d wordpieces.", text, kept)

@@ -163,9 +163,8 @@ def _with_threshold(
     Raises ValueError for --find_null_threshold without the flag that it needs.
     """
     answers, folder = options.answers, options.output_dir
-    needs = {"version_2_with_negative": answers.version_2_with_negative}
+    check_null_threshold(options, "version_2_with_negative")
     given = answers.null_score_diff_threshold
-    check_null_threshold(options.find_null_threshold, given, needs)
     if not answers.version_2_with_negative or given is not None:
         return options
     found_here = read_threshold(folder) and described  # else of another model

@@ -15,10 +15,9 @@ from data.squad.examples import (
     SquadReport,
     read_examples,
 )
+from data.squad.paragraphs import TokenizedParagraph
 from data.squad.windows import (
-    TokenizedParagraph,
     WindowOptions,
-    _answer_tokens,
     convert_examples,
     feature_specs,
     spans,
@@ -254,7 +253,7 @@ def test_the_answer_s_span_equals_a_plain_search(tokenizer, words, data):
         start_position, end_position = start, end
         orig_answer_text = answer
 
-    assert _answer_tokens(Example, tokenized) == (
+    assert tokenized.answer_tokens(Example) == (
         reference.answer_span(
             pieces, first[start], first[end + 1] - 1, answer, tokenizer
         )
