@@ -28,7 +28,7 @@ Filling = tuple[str, str, Sequence[tuple[str, float]]]
 def write(
     out: Path, facts: list[str], fillings: list[Filling], do_lower_case: bool
 ) -> str:
-    """Writes the page, with facts of the run, to its folder; returns the path."""
+    """Writes the page to the demo's folder; returns its path."""
     model = bert.load(f"{out}/model", do_lower_case=do_lower_case)
     path = f"{out}/page.html"
     pictures = [_picture(model, fillings[0][0], layer) for layer in _LAYERS]

@@ -45,13 +45,12 @@ class DemoOptions(Settings):
     text: str | None = optional("Your own UTF-8 text file.")
     output_dir: str = setting("build/demo", "Folder that each run replaces.")
     vocab_size: int | None = optional(
-        "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
-        "5000, or what --minutes choose.",
+        "Most wordpieces; small texts get fewer. Default 5000 or by --minutes.",
         least=1,
     )
     minutes: float = setting(
         0.0,
-        "Train for so long; they choose the model. 0 = --num_train_steps.",
+        "Train for so long, which chooses the model; 0 = by steps.",
         least=0,
     )
     num_train_steps: int = setting(

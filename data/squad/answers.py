@@ -53,9 +53,8 @@ def predict(
             # candidate, because the original stops with an AttributeError.
             found.score_diff = LARGE_SCORE
             if best := next((one for one in answers if one.text), None):
-                null_score = nothing.start_logit + nothing.end_logit
-                score_diff = null_score - best.start_logit - best.end_logit
-                found.score_diff = score_diff
+                null = nothing.start_logit + nothing.end_logit
+                found.score_diff = null - best.start_logit - best.end_logit
             found.text = found.text_at(options.null_score_diff_threshold)
         yield found
 
@@ -107,8 +106,7 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
     if len(logits) != num_windows or logits.dtype != np.float32:
         raise ValueError(
             f"{logits.dtype} scores of {len(logits)} windows, expected float32 "
-            f"of {num_windows}; score the questions that are to be answered, "
-            "with the same lengths and vocabulary."
+            f"of {num_windows}; score the questions that are to be answered."
         )
     finite = np.isfinite(logits).all(axis=(1, 2))
     if not finite.all():

@@ -10,14 +10,9 @@ from typing import Any
 
 from absl import logging
 
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting, switch
 from data.squad.articles import SquadData
-from data.squad.examples import (
-    ExampleOptions,
-    Paragraph,
-    SquadExample,
-    read_examples,
-)
+from data.squad.examples import Paragraph, SquadExample, read_examples
 from data.squad.predictions import (
     THRESHOLD_FILE,
     Answer,
@@ -40,19 +35,16 @@ class EnsembleOptions(Settings):
 
     runs: list[str] = setting(help="Folders of the runs.")
     output_dir: str = setting(help="Folder of the results.")
-    predict_file: str = setting(
-        "", "SQuAD's JSON that the runs answered, to score by."
+    predict_file: str = setting("", "SQuAD's JSON to score the answers by.")
+    version_2_with_negative: bool = switch(
+        "Whether questions may have no answer, as in SQuAD 2.0."
     )
-    version_2_with_negative: bool = setting(
-        False, "Whether questions may have no answer, as in SQuAD 2.0."
-    )
-    null_score_diff_threshold: float | None = setting(
-        None,
+    null_score_diff_threshold: float | None = optional(
         "Answer nothing if the average score of no answer minus the best "
-        "answer's is above this.",
+        "answer's is above this."
     )
-    find_null_threshold: bool = setting(
-        False, "Use the threshold that is best for F1 on --predict_file."
+    find_null_threshold: bool = switch(
+        "Use the threshold that is best for F1 on --predict_file."
     )
 
     def _check(self) -> None:
@@ -95,8 +87,7 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
         if has_null and (path := next(own, None)):
             logging.warning(
                 "%s: the run has a threshold of its own, but the ensemble's is "
-                "0. Give --null_score_diff_threshold, or find it by "
-                "--find_null_threshold and --predict_file.",
+                "0; give --null_score_diff_threshold or --find_null_threshold.",
                 path,
             )
     for prediction in predictions.values():
@@ -128,8 +119,7 @@ def _averaged(options: EnsembleOptions) -> dict[str, Prediction]:
     if options.version_2_with_negative:
         odds = _read_runs(options.runs, _ODDS, predictions)
         for qas_id, prediction in predictions.items():
-            total = sum(run[qas_id] for run in odds)
-            prediction.score_diff = total / len(odds)
+            prediction.score_diff = sum(run[qas_id] for run in odds) / len(odds)
     return predictions
 
 
@@ -139,17 +129,15 @@ def _paths(folders: Iterable[str], *names: str) -> list[str]:
 
 def _check_files(options: EnsembleOptions) -> None:
     """Refuses folders that do not fit the flags or would be overwritten."""
-    places = {os.path.realpath(folder) for folder in options.runs}
+    places = set(map(os.path.realpath, options.runs))
     if len(places) < max(2, len(options.runs)):
-        raise ValueError(
-            f"--runs={','.join(options.runs)}: give two folders or more, each "
-            "once."
-        )
+        runs = ",".join(options.runs)
+        raise ValueError(f"--runs={runs}: give two folders or more, each once.")
     folder = [options.output_dir]
     if any(map(files.exists, _paths(folder, "task.json", "checkpoint"))):
         raise ValueError(
-            f"--output_dir={options.output_dir} holds a run, whose answers "
-            "would be replaced; give another folder."
+            f"--output_dir={options.output_dir} holds a run to keep; give "
+            "another folder."
         )
     all_odds = _paths(options.runs, _ODDS)
     odds = list(filter(files.exists, all_odds))
@@ -160,10 +148,7 @@ def _check_files(options: EnsembleOptions) -> None:
             "--version_2_with_negative there, or leave that run out."
         )
     if odds and not options.version_2_with_negative:
-        raise ValueError(
-            f"{odds[0]}: the questions of this run may have no answer; pass "
-            "--version_2_with_negative."
-        )
+        raise ValueError(f"{odds[0]}: pass --version_2_with_negative.")
     inputs = {"runs": _paths(options.runs, _NBEST) + odds}
     inputs["predict_file"] = list(filter(None, [options.predict_file]))
     names = ("predictions.json", _NBEST, _ODDS, "metrics.json")
@@ -175,10 +160,8 @@ def _scored(
 ) -> list[Prediction]:
     """Returns the predictions whose right answers are known, with these."""
     data = SquadData(options.predict_file).read()
-    has_null, reading = options.version_2_with_negative, ExampleOptions(False)
-    examples = [
-        x for x in read_examples(data, reading) if x.is_scored(has_null)
-    ]
+    has_null = options.version_2_with_negative
+    examples = [x for x in read_examples(data) if x.is_scored(has_null)]
     ids = [example.qas_id for example in examples]
     if unknown := [qas_id for qas_id in ids if qas_id not in predictions]:
         raise ValueError(
@@ -186,9 +169,7 @@ def _scored(
             f"questions, such as {unknown[0]!r}; give the file they answered."
         )
     if not ids:
-        raise ValueError(
-            f"{data.name} has no answers to score by; leave it out."
-        )
+        raise ValueError(f"{data.name} has no answers to score by; omit it.")
     for example in examples:
         predictions[example.qas_id].example = example
     return [predictions[qas_id] for qas_id in ids]

@@ -43,8 +43,7 @@ def _question(scored: Scored) -> dict[str, Any]:
     if example.answers is not None:
         question["given"] = list(dict.fromkeys(example.answers))
     if score:
-        question["exact"] = score.exact
-        question["f1"] = round(score.f1, 4)
+        question |= {"exact": score.exact, "f1": round(score.f1, 4)}
     return question
 
 

@@ -9,8 +9,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from absl import logging
@@ -35,9 +34,7 @@ _NUM_LOGGED = 3
 
 
 def make_records(
-    questions: Questions,
-    path: str,
-    check: Callable[[Mapping[str, Any]], None] | None = None,
+    questions: Questions, path: str, check: Callable[..., None] | None = None
 ) -> SquadReport:
     """Writes the windows of all questions, unless an earlier run did so.
 
@@ -58,7 +55,8 @@ def make_records(
     """
     facts = {
         "format": _FORMAT,
-        **questions.reading._asdict(),
+        "is_training": questions.is_training,
+        "version_2_with_negative": questions.version_2_with_negative,
         **dataclasses.asdict(questions.options),
         **reuse.tokenizer_facts(questions.tokenizer),
         "data_sha256": questions.data.sha256,
@@ -66,7 +64,7 @@ def make_records(
     report = reuse.make_once(
         path, facts, SquadReport, lambda: _write(questions, path), check
     )
-    if questions.reading.is_training:
+    if questions.is_training:
         _list_not_found(report, os.path.dirname(path))
     return report
 
@@ -84,15 +82,14 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
     text = text.encode("utf-8", "backslashreplace").decode()
     files.write_text(path, text)
     logging.warning(
-        "%d questions are left out because the text at answer_start does "
-        "not contain the answer; they are listed in %s.",
+        "%d questions are left out: no answer is at answer_start; see %s.",
         *(report.num_not_found, path),
     )
 
 
 def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     """Writes the records; returns the report and the file's SHA-256."""
-    is_training = questions.reading.is_training
+    is_training = questions.is_training
     found = [windows for _, windows in questions.converted]
     report = questions.report
     if not found:

@@ -12,14 +12,10 @@ class WindowOptions(Settings, kw_only=False):
 
     max_seq_length: int = setting(384, "Wordpieces of a row.")
     doc_stride: int = setting(
-        128,
-        "Wordpieces from the start of a window to the start of the next.",
-        least=1,
+        128, "Wordpieces from a window's start to the next one's.", least=1
     )
     max_query_length: int = setting(
-        64,
-        "Wordpieces of a question; longer ones are cut, and counted.",
-        least=1,
+        64, "Most wordpieces of a question; longer ones are cut.", least=1
     )
 
     def _check(self) -> None:
@@ -40,9 +36,7 @@ class AnswerOptions(Settings, kw_only=False):
         "and ends in each window that they are made of.",
         least=1,
     )
-    max_answer_length: int = setting(
-        30, "Most wordpieces of an answer.", least=1
-    )
+    max_answer_length: int = setting(30, "Most wordpieces in answers.", least=1)
     version_2_with_negative: bool = setting(
         False, "Whether questions may have no answer, as in SQuAD 2.0."
     )
@@ -59,9 +53,8 @@ def check_null_threshold(options: Settings, *needs: str) -> None:
     if not options.find("find_null_threshold"):
         return
     if not all(map(options.find, needs)):
-        raise ValueError(
-            f"--find_null_threshold needs --{' and --'.join(needs)}."
-        )
+        flags = " and --".join(needs)
+        raise ValueError(f"--find_null_threshold needs --{flags}.")
     threshold = options.find("null_score_diff_threshold")
     if threshold is not None:
         raise ValueError(

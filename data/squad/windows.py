@@ -14,12 +14,7 @@ import numpy as np
 from data.progress import tracked
 from data.records.feature_spec import FeatureSpec, input_features
 from data.squad.articles import SquadArticles
-from data.squad.examples import (
-    ExampleOptions,
-    SquadExample,
-    SquadReport,
-    read_examples,
-)
+from data.squad.examples import SquadExample, SquadReport, read_examples
 from data.squad.paragraphs import TokenizedParagraph
 from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.text.spans import spans
@@ -96,7 +91,6 @@ def convert_examples(
     examples: Iterable[SquadExample],
     tokenizer: FullTokenizer,
     options: WindowOptions,
-    is_training: bool,
     report: SquadReport | None = None,
 ) -> Iterator[Question]:
     """Yields each question with its windows.
@@ -105,8 +99,8 @@ def convert_examples(
     start and end at 0 ([CLS]), as if the question were unanswerable.
 
     Questions on one paragraph should be consecutive, because its wordpieces are
-    kept for the next question. `is_training` says whether to find the answer's
-    position; `report` is updated. An empty paragraph has no windows.
+    kept for the next question. `report` is updated. An empty paragraph has no
+    windows.
 
     Source: convert_examples_to_features in run_squad.py.
     """
@@ -122,10 +116,10 @@ def convert_examples(
         room = options.max_seq_length - len(query_ids) - NUM_SPECIAL
         parts = spans(len(tokenized.ids), room, options.doc_stride)
         windows = [Window(tokenized, query_ids, *part) for part in parts]
-        if is_training and example.is_impossible:
+        if example.is_impossible:
             for window in windows:
                 window.labels = (0, 0, 1)
-        elif is_training:
+        elif example.start_position is not None:
             answer = tokenized.answer_tokens(example)
             found = [window.place(*answer) for window in windows]
             report.num_without_answer += found.count(False)
@@ -142,37 +136,39 @@ class Questions:
       data: the articles.
       tokenizer: makes the windows.
       options: lengths of the windows.
-      reading: what is read of the questions.
+      is_training: whether the place of each answer is read.
+      version_2_with_negative: whether questions may have no answer.
       report: counts of what was read and converted.
     """
 
     data: SquadArticles
     tokenizer: FullTokenizer
     options: WindowOptions
-    reading: ExampleOptions
+    is_training: bool = False
+    version_2_with_negative: bool = False
     report: SquadReport = dataclasses.field(default_factory=SquadReport)
 
     @functools.cached_property
     def examples(self) -> list[SquadExample]:
         """The questions in the order of the file; see `read_examples`."""
-        return list(read_examples(self.data, self.reading, self.report))
+        how = self.is_training, self.version_2_with_negative, self.report
+        return list(read_examples(self.data, *how))
 
     @functools.cached_property
     def converted(self) -> list[Question]:
         """Each question with its windows."""
         told = f"reading {self.data.name}"
         examples = tracked(self.examples, told, "questions")
-        how = self.tokenizer, self.options, self.reading.is_training
-        return list(convert_examples(examples, *how, self.report))
+        how = self.tokenizer, self.options, self.report
+        return list(convert_examples(examples, *how))
 
 
 def feature_specs(length: int, is_training: bool) -> tuple[FeatureSpec, ...]:
     """The features of a record, under the original's names; `length` is S.
 
-    They are `unique_ids` [1]; `input_ids`, `input_mask`
-    (1 = token, 0 = padding) and `segment_ids` (0 = question, 1 = text), each
-    [S]; in training also `start_positions`, `end_positions` and
-    `is_impossible`, each [1].
+    They are `unique_ids` [1]; `input_ids`, `input_mask` (1 = token, 0 =
+    padding) and `segment_ids` (0 = question, 1 = text), each [S]; in training
+    also the `LABELS`, each [1].
 
     Source: FeatureWriter in run_squad.py.
     """

@@ -38,8 +38,7 @@ def parse_weights(given: Any) -> ClassWeights:
         return weights
     raise ValueError(
         f"--class_weights={given!r:.60}; it must be numbers above 0, one for "
-        f"each label in the order of their ids, or {BALANCED}; in Python also "
-        "a dict, label -> number."
+        f"each label in order, or {BALANCED}; in Python also a dict of labels."
     )
 
 

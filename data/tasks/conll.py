@@ -106,9 +106,7 @@ class Conll(Task):
                 document,
             )
 
-    def _labels_of(
-        self, words: Sequence[Row], set_name: str
-    ) -> list[str] | None:
+    def _labels_of(self, words: list[Row], set_name: str) -> list[str] | None:
         """Returns the labels of a sentence; None if a test set has none."""
         column, first = self._label_column, words[0]
         if set_name == "test" and (

@@ -117,9 +117,9 @@ class StsB(GlueTask):
         """Returns a number."""
         return row.float(column)
 
-    def submission(self, set_name, predictions):
+    def submission(self, set_name, answers):
         """Limits the numbers to 0 to 5; see `Task.submission`."""
-        limited = [min(max(value, 0.0), 5.0) for value in predictions]
+        limited = [min(max(value, 0.0), 5.0) for value in answers]
         return super().submission(set_name, limited)
 
 

@@ -53,8 +53,7 @@ def write_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
         lines = [json.dumps(row) + "\n" for row in rows]
     except TypeError as error:
         raise ValueError(
-            f"{path} cannot be written: {error}; expected strings, numbers, "
-            "or lists of them."
+            f"{path}: {error}; expected strings, numbers, or lists of them."
         ) from None
     files.write_text(path, "".join(lines))
 

@@ -166,8 +166,7 @@ class Row(NamedTuple):
         if isinstance(value, str):
             with contextlib.suppress(json.JSONDecodeError):  # refused below
                 value = json.loads(value)
-        is_list = isinstance(value, Sequence) and not isinstance(value, str)
-        if not is_list or any(
+        if not isinstance(value, list) or any(
             is_missing(item) or isinstance(item, list | dict) for item in value
         ):
             example = 'a JSON list of texts such as ["a", "b"]'

@@ -63,13 +63,11 @@ def dev_places(
     chosen = sorted(place for places in drawn.values() for place in places)
     if not chosen:
         raise ValueError(
-            f"a share of {share} for the dev set: {len(labels)} training rows, "
-            f"{len(learned)} labels; none of the rows was drawn. Give more "
-            "rows, a larger share, or a dev file."
+            f"--dev_share={share}: none of {len(labels)} training rows can be "
+            "drawn. Give more rows, a larger share, or a dev file."
         )
-    logging.info(
-        "The dev set is %d of %d training rows.", len(chosen), len(labels)
-    )
+    counts = len(chosen), len(labels)
+    logging.info("The dev set is %d of %d training rows.", *counts)
     return chosen
 
 

@@ -60,10 +60,22 @@ class TableFiles:
         Raises ValueError if a column is missing, is there twice, or is given by
         its number in a file that has only names.
         """
-        columns, path = self._columns_of(set_name), self.path(set_name)
+        path, columns = self.path(set_name), self._columns_of(set_name)
         needed = [column for column in columns if column is not self.id_column]
+        if is_json := self._format(path) == ".jsonl":
+            table = rows.read_json_lines(path)  # each row has its own names
+            columns = [column._replace(number=None) for column in columns]
+        else:
+            table = rows.read_table(
+                path,
+                header=_has_header([*columns, *self._columns_of("train")]),
+                delimiter=self._separator_of(set_name, path),
+                quotechar=self._quotechar(path),
+            )
         left_out = []
-        for row in self._rows(path, set_name, columns):
+        for number, row in enumerate(table):
+            if is_json or not number:
+                _check_columns(row, columns)
             if self.drop_missing and any(map(row.is_empty, needed)):
                 left_out.append(row.line)
             else:
@@ -74,24 +86,6 @@ class TableFiles:
                 "%s: --drop_missing leaves out %d rows, the first is line %d.",
                 *(path, len(left_out), left_out[0]),
             )
-
-    def _rows(
-        self, path: str, set_name: str, columns: Sequence[Column]
-    ) -> Iterator[Row]:
-        if is_json := self._format(path) == ".jsonl":
-            table = rows.read_json_lines(path)
-            columns = [column._replace(number=None) for column in columns]
-        else:
-            table = rows.read_table(
-                path,
-                header=_has_header([*columns, *self._columns_of("train")]),
-                delimiter=self._separator_of(set_name, path),
-                quotechar=self._quotechar(path),
-            )
-        for number, row in enumerate(table):
-            if is_json or not number:
-                _check_columns(row, columns)
-            yield row
 
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
@@ -147,10 +141,10 @@ class TableFiles:
         ValueError if several candidates give all rows such a width, or the
         train set's gives one column and another one several.
         """
-        columns, quotechar = self._columns_of(set_name), self._quotechar(path)
+        columns, quote = self._columns_of(set_name), self._quotechar(path)
         fitting, widths = {}, {}
         for mark in SEPARATORS:
-            cells, widths[mark] = _shape(path, mark, quotechar)
+            cells, widths[mark] = _shape(path, mark, quote)
             row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
             if all(map(row.has, columns)) and not _same_place(row, columns):
                 fitting[mark] = widths[mark]
@@ -169,8 +163,7 @@ class TableFiles:
         if len(names) > 1:
             raise ValueError(
                 f"{path}: {'s and '.join(names)}s each give every row as many "
-                "cells as the first one. Say which of them it is, for example "
-                f"--separator={names[-1]}."
+                f"cells. Say which it is, for example --separator={names[-1]}."
             )
         return max(widths, key=widths.get)
 
@@ -204,13 +197,11 @@ def first_of(folder: str, names: Sequence[str]) -> str | None:
     return next(filter(files.exists, paths), None)
 
 
-def _shape(
-    path: str, mark: str, quotechar: str | None
-) -> tuple[list[str], int]:
+def _shape(path: str, mark: str, quote: str | None) -> tuple[list[str], int]:
     """The first row, and the width of the first rows; 0 = it varies."""
     first, widths = [], set()
     try:
-        cells = rows.read_cells(path, mark, quotechar)
+        cells = rows.read_cells(path, mark, quote)
         for _, row in itertools.islice(cells, _SAMPLE):
             first = first or row
             widths.add(len(row))

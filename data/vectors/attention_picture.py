@@ -77,8 +77,7 @@ def _label(panel, tokens, points, *, left, below):
     fonts = [name for name in _FONTS if name in installed]
     style = {"fontsize": points, "family": fonts, "parse_math": False}
     places = range(len(tokens))
-    panel.set_xticks([])
-    panel.set_yticks([])
+    panel.set(xticks=[], yticks=[])
     if below:
         panel.set_xticks(places, tokens, rotation=90, **style)
     if left:

@@ -107,14 +107,12 @@ class RowMaker:
         a, b = self._pieces(first), self._pieces(second)
         room = self.max_seq_length - (3 if b else 2)
         num_lost = packing.truncate_longest_first(a, b, room)
-        pieces, segment_ids = packing.add_special_tokens(a, b, _CLS, _SEP)
+        pieces, segments = packing.add_special_tokens(a, b, _CLS, _SEP)
         tokens, words, begins = map(list, zip(*pieces, strict=True))
         ids = self.tokenizer.convert_tokens_to_ids(tokens)
         words = list(itertools.compress(words, begins))
         word_ids = [n - 1 for n in itertools.accumulate(begins)]
-        return TextRow(
-            index, tokens, ids, segment_ids, words, word_ids, num_lost
-        )
+        return TextRow(index, tokens, ids, segments, words, word_ids, num_lost)
 
     def single(self, text: str, index: int = 0) -> TextRow:
         """Makes the row of a text faster: without tokens and words."""

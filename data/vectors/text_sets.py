@@ -37,9 +37,7 @@ class TextOptions(Settings):
     train_file: str = setting("", "Tables: train set, a file of --data_dir.")
     dev_file: str = setting("", "Tables: the same for the dev set.")
     eval_task_name: str = setting(
-        "",
-        "Data to evaluate on, if other than --task_name.",
-        choices=("", *_SOURCES),
+        "", "Data to evaluate on, if not --task_name.", choices=("", *_SOURCES)
     )
     eval_data_dir: str = setting("", "Folder of --eval_task_name.")
     evaluation: str = setting(
@@ -61,9 +59,7 @@ class TextOptions(Settings):
     quoted: bool | None = optional(
         "Tables: cells may be in double quotes; default: in csv."
     )
-    drop_missing: bool = switch(
-        "Tables: leave out rows with an empty text or score."
-    )
+    drop_missing: bool = switch("Tables: leave out rows with an empty cell.")
     teacher_vectors: str = setting(
         "", "--loss=teacher: .npy file, a row for each row of the train set."
     )
@@ -87,10 +83,7 @@ class TextSets:
         name = self.options.task_name
         if name in GLUE and self.scored != (GLUE[name] is None):
             fitting = "negatives" if self.scored else "cosent"
-            raise ValueError(
-                f"--task_name={name} has pairs for --loss={fitting}; give that "
-                "loss, or other data."
-            )
+            raise ValueError(f"--task_name={name} needs --loss={fitting}.")
 
     def examples(self, set_name: str) -> Iterator[TextExample]:
         """Yields the examples of `train` or `dev`.
@@ -109,8 +102,7 @@ class TextSets:
             yield example
         if number < 0:
             raise ValueError(
-                f"--task_name={name}: the {set_name} set is empty, expected at "
-                "least one example."
+                f"--task_name={name}: the {set_name} set is empty."
             )
 
     def _glue(self, set_name: str) -> Iterator[TextExample]:

@@ -63,24 +63,22 @@ def open_writer(
     `layers` names each of the L layers, with a list for a mix of several;
     `pooled_shape` is (lines, L, W) if each line has one vector, otherwise None.
     """
-    with contextlib.ExitStack() as stack:
-        (temporary,) = stack.enter_context(files.whole_files([path]))
+    with files.open_whole(path) as file:
         if file_format == "tfrecord":
-            records = stack.enter_context(tfrecord.RecordWriter(temporary))
-            yield lambda line: records.write(to_example(line, layers))
+            frame = tfrecord.frame
+            yield lambda line: file.write(frame(to_example(line, layers)))
             return
-        file = stack.enter_context(files.open_write(temporary))
         if file_format == "jsonl":
             yield lambda line: file.write(to_json(line, layers).encode())
             return
-        archive = stack.enter_context(zipfile.ZipFile(_Stream(file), "w"))
-        _add_array(archive, "layers", np.array(layer_names(layers)))
-        if not pooled_shape:
-            yield lambda line: _add_line(archive, line)
-            return
-        member = stack.enter_context(_open_member(archive, "vectors"))
-        write = _array_writer(member, pooled_shape)
-        yield lambda line: write(line.vectors)
+        with zipfile.ZipFile(_Stream(file), "w") as archive:
+            _add_array(archive, "layers", np.array(layer_names(layers)))
+            if not pooled_shape:
+                yield lambda line: _add_line(archive, line)
+                return
+            with _open_member(archive, "vectors") as member:
+                write = _array_writer(member, pooled_shape)
+                yield lambda line: write(line.vectors)
 
 
 def open_array(path: str, problem: str) -> np.ndarray:

@@ -97,8 +97,7 @@ def write_facts(
     """
     if texts != texts_of(texts["file"], texts["column"]):
         raise ValueError(
-            f"{texts['file']} changed while it was read, so {path} is no index "
-            "of it; give a file that stays as it is."
+            f"{texts['file']} changed while it was read; give one that stays."
         )
     facts |= {"made_from": dict(model), "texts": texts}
     facts["sample_sha256"] = _sample_of(open_array(path, path))
@@ -119,13 +118,16 @@ def _sample_of(vectors: np.ndarray) -> str:
 
 def files_of(path: str) -> list[str]:
     """Returns the files that an index needs beside its vectors."""
+    facts = _read_facts(path)
+    return [manifests.path_of([path]), _place_of_texts(path, facts)]
+
+
+def _read_facts(path: str) -> dict[str, Any]:
     manifest = manifests.path_of([path])
     if not files.exists(manifest):
-        return []
-    return [manifest, _place_of_texts(path, _read_facts(manifest))]
-
-
-def _read_facts(manifest: str) -> dict[str, Any]:
+        raise FileNotFoundError(
+            f"There is no {manifest}: unknown what {path} is of; {_AGAIN}."
+        )
     names = ("made_from", "texts", "count", "is_unit", "sample_sha256")
     facts = read_json(manifest, names, _AGAIN)
     names = ("file", "column", "sha256")
@@ -154,13 +156,7 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
     from another model, or the texts are not those that it was made from.
     """
     files.require_file(path, "index")
-    manifest = manifests.path_of([path])
-    if not files.exists(manifest):
-        raise FileNotFoundError(
-            f"{manifest}: no such file, so it is unknown what {path} was made "
-            f"from; {_AGAIN}."
-        )
-    facts = _read_facts(manifest)
+    facts = _read_facts(path)
     if changed := manifests.changes(facts["made_from"], model):
         raise ValueError(
             f"--index_file={path} was made with another model or flag: "
@@ -172,8 +168,7 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
     said = facts["count"], facts["sample_sha256"], texts["sha256"]
     if said != (len(vectors), sample, files.sha256(file)):
         raise ValueError(
-            f"{path} has vectors of {facts['count']} texts of {file}, but one "
-            f"of both files was changed since; {_AGAIN}."
+            f"{path} is not of {file}: one was changed since; {_AGAIN}."
         )
     found = list(read_texts(file, texts["column"]))
     return Index(vectors, found, facts["is_unit"])

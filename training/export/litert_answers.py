@@ -17,7 +17,7 @@ from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.squad import answers
 from data.squad.articles import SquadArticles
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples
 from data.storage.json_files import read_json
@@ -131,8 +131,8 @@ class _Reader(LiteAnswers):
         asked = {"id": "", "question": question}
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
         articles = SquadArticles("", [("", content)], "")
-        examples = read_examples(articles, ExampleOptions(is_training=False))
-        asked = [*convert_examples(examples, self._tokenizer, lengths, False)]
+        examples = read_examples(articles)
+        asked = [*convert_examples(examples, self._tokenizer, lengths)]
         windows = asked[0][1]
         shape = len(windows), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)

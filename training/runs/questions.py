@@ -11,7 +11,7 @@ from absl import logging
 from data.records import input_pipeline
 from data.settings import names_of
 from data.squad.articles import SquadArticles
-from data.squad.examples import ExampleOptions, SquadReport
+from data.squad.examples import SquadReport
 from data.squad.records import make_records as make_record_file
 from data.squad.window_options import (
     NUM_SPECIAL,
@@ -151,8 +151,8 @@ def _questions(
     is_training: bool = False,
 ) -> Questions:
     has_null = options.answers.version_2_with_negative
-    reading = ExampleOptions(is_training, has_null)
-    return Questions(data, tokenizer, options.windows, reading)
+    how = tokenizer, options.windows, is_training, has_null
+    return Questions(data, *how)
 
 
 def _with_threshold(
@@ -252,7 +252,7 @@ def _records(
     opened: Opened, questions: Questions
 ) -> tuple[input_pipeline.RecordFiles, SquadReport]:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
-    windows, is_training = questions.options, questions.reading.is_training
+    windows, is_training = questions.options, questions.is_training
     path = opened.options.output_dir
     path = os.path.join(path, _RECORDS[not is_training])
     check = opened.teacher.check(opened.start) if is_training else None

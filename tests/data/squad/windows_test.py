@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from data.squad.articles import SquadData
 from data.squad.examples import (
-    ExampleOptions,
     Paragraph,
     SquadReport,
     read_examples,
@@ -43,10 +42,8 @@ def tokenizer(goldens):
 
 def convert(data, tokenizer, options, is_training, report=None):
     with_null = "v2.0" in data.name
-    examples = read_examples(data, ExampleOptions(is_training, with_null))
-    return list(
-        convert_examples(examples, tokenizer, options, is_training, report)
-    )
+    examples = read_examples(data, is_training, with_null)
+    return list(convert_examples(examples, tokenizer, options, report))
 
 
 def features(goldens, name):

@@ -310,7 +310,7 @@ def test_a_label_that_is_no_line_is_refused_with_its_place(tsv, label):
     data = "".join(json.dumps(row) + "\n" for row in rows)
     task = tsv({"train.jsonl": data}, kind="multilabel")
     fault = "is empty or has a line break; rename it"
-    place = "train.jsonl, line 2, column 'label': the label '.*' "
+    place = "train.jsonl, line 2: the label '.*' "
     with pytest.raises(ValueError, match=place + fault):
         task.labels  # noqa: B018
     for name in "tsv", "conll":
