@@ -27,14 +27,8 @@ def predict(
     "" (no answer) has the scores of [CLS] in the window where their sum is
     lowest.
 
-    Args:
-      questions: each with its windows, in the order of the scores.
-      logits: float32 [N, S, 2], the scores of all windows, as start and as end.
-      options: how answers are chosen.
-
-    Raises:
-      ValueError: the type or the number of the scores is wrong, or a score is
-        not finite.
+    `logits`, float32 [N, S, 2], are the scores of the questions' windows, as
+    start and as end; ValueError for others, or if one is not finite.
 
     Source: write_predictions in run_squad.py.
     """

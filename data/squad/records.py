@@ -38,20 +38,14 @@ def make_records(
 ) -> SquadReport:
     """Writes the windows of all questions, unless an earlier run did so.
 
-    The file is used again if data, vocabulary and options are the same (see
-    `reuse.make_once`, also for `check`).
+    The file at `path` is used again if data, vocabulary and options are the
+    same (see `reuse.make_once`, also for `check`); its features are
+    `windows.feature_specs`.
 
     Training questions are shuffled, as by the original. Those whose answer is
     not found are listed beside the records, in `answers_not_found.jsonl`.
 
-    Args:
-      questions: what to write; they are converted if it is necessary.
-      path: the TFRecord file; see `windows.feature_specs`.
-      check: see above.
-
-    Raises:
-      ValueError: see `read_examples`; or there is no question at all.
-      OSError: the file cannot be written.
+    Raises ValueError as `read_examples` does, or if there is no question.
     """
     facts = {
         "format": _FORMAT,

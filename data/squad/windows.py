@@ -132,13 +132,7 @@ def convert_examples(
 class Questions:
     """Questions and their windows, of which records and answers are made.
 
-    Attributes:
-      data: the articles.
-      tokenizer: makes the windows.
-      options: lengths of the windows.
-      is_training: whether the place of each answer is read.
-      version_2_with_negative: whether questions may have no answer.
-      report: counts of what was read and converted.
+    `is_training` and `version_2_with_negative` are as in `read_examples`.
     """
 
     data: SquadArticles

@@ -60,8 +60,7 @@ def read_texts(path: str, column: str = "") -> Iterator[str]:
     """Yields the text of each line, or of each row of a tsv, csv or jsonl file.
 
     `column` is the column of a table's texts; "" = `text`. An empty line is an
-    empty text. Raises FileNotFoundError if there is no such file, ValueError if
-    it is not UTF-8 or lacks the column.
+    empty text.
     """
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _TABLES:

@@ -101,9 +101,7 @@ class TextSets:
                 example.vector = self.vectors[number]
             yield example
         if number < 0:
-            raise ValueError(
-                f"--task_name={name}: the {set_name} set is empty."
-            )
+            raise ValueError(f"--task_name={name}: {set_name} set is empty.")
 
     def _glue(self, set_name: str) -> Iterator[TextExample]:
         name = self.options.task_name

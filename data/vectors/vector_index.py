@@ -150,11 +150,7 @@ def _place_of_texts(path: str, facts: Mapping[str, Any]) -> str:
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:
-    """Opens an index that was made with the `model`.
-
-    Raises FileNotFoundError if a file is missing, ValueError if the index is
-    from another model, or the texts are not those that it was made from.
-    """
+    """Opens an index; refuses one of another model, or of other texts."""
     files.require_file(path, "index")
     facts = _read_facts(path)
     if changed := manifests.changes(facts["made_from"], model):
@@ -167,8 +163,6 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
     sample = _sample_of(vectors)
     said = facts["count"], facts["sample_sha256"], texts["sha256"]
     if said != (len(vectors), sample, files.sha256(file)):
-        raise ValueError(
-            f"{path} is not of {file}: one was changed since; {_AGAIN}."
-        )
+        raise ValueError(f"{path} or {file} was changed since; {_AGAIN}.")
     found = list(read_texts(file, texts["column"]))
     return Index(vectors, found, facts["is_unit"])

@@ -73,16 +73,8 @@ class SquadOptions(TaskRunOptions):
         super()._check()
         # The model's run may say it, see `found_files.fill`.
         is_known = self.given is None or "version_2_with_negative" in self.given
-        window_options.check_null_threshold(
-            self.find_null_threshold,
-            self.answers.null_score_diff_threshold,
-            needs={
-                "version_2_with_negative": (
-                    self.answers.version_2_with_negative or not is_known
-                ),
-                "do_predict": self.do_predict,
-            },
-        )
+        needs = ["version_2_with_negative"] * is_known + ["do_predict"]
+        window_options.check_null_threshold(self, *needs)
 
     @property
     def train_data(self) -> SquadData | None:
