@@ -55,8 +55,8 @@ def dev_places(
     chosen = sorted(place for places in drawn.values() for place in places)
     if not chosen:
         raise ValueError(
-            f"--dev_share={share}: none of {len(labels)} training rows can be "
-            "drawn. Give more rows, a larger share, or a dev file."
+            f"a share of {share} for the dev set: {len(labels)} training rows, "
+            "none can be drawn. Give more rows, a larger share, or a dev file."
         )
     counts = len(chosen), len(labels)
     logging.info("The dev set is %d of %d training rows.", *counts)
