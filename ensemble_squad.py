@@ -21,10 +21,8 @@ from training.config import flags
 
 def main() -> None:
     """Averages the runs and logs the scores."""
-    options = flags.read(
-        EnsembleOptions,
-        null_score_diff_threshold=flags.given("null_score_diff_threshold"),
-    )
+    threshold = flags.given("null_score_diff_threshold")
+    options = flags.read(EnsembleOptions, null_score_diff_threshold=threshold)
     for name, value in average_runs(options).items():
         logging.info("%s = %.6g", name, value)
 

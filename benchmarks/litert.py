@@ -28,7 +28,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import bert  # noqa: E402
 from data import metrics, tables  # noqa: E402
 from data.squad.articles import SquadData  # noqa: E402
-from data.squad.examples import ExampleOptions, read_examples  # noqa: E402
+from data.squad.examples import read_examples  # noqa: E402
 from data.squad.scoring import Scorer  # noqa: E402
 from data.tasks import get_task  # noqa: E402
 from training.export import litert_model  # noqa: E402
@@ -98,7 +98,7 @@ def _scores_of_questions(model, said, predict_file):
     """Exact match and F1 of the answers to a file of SQuAD."""
     is_new = said["version_2_with_negative"]
     data = SquadData(predict_file).read()
-    examples = list(read_examples(data, ExampleOptions(False, is_new)))
+    examples = list(read_examples(data))
     scorer = Scorer(is_new)
     texts = [(x.question_text, x.paragraph.context) for x in examples]
     for example, found in zip(examples, model.answer(texts), strict=True):

@@ -237,12 +237,12 @@ def _student(folder, teacher, model, data):
 def _train_texts(data) -> Iterator[str]:
     """The texts that a task is trained on."""
     from data.squad.articles import SquadData
-    from data.squad.examples import ExampleOptions, read_examples
+    from data.squad.examples import read_examples
     from data.tasks import get_task
 
     if "train_file" in data:
         articles = SquadData(data["train_file"]).read()
-        for x in read_examples(articles, ExampleOptions(True)):
+        for x in read_examples(articles, is_training=True):
             yield from (x.question_text, x.paragraph.context)
         return
     more = data.get("task_options", {})

@@ -3,11 +3,11 @@
 import base64
 import collections
 import html
-import pathlib
 import re
 import string
 import tempfile
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -15,24 +15,20 @@ import bert
 from data.storage import files
 from data.vectors import attention_picture
 
-_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
+_TEMPLATE = Path(__file__).with_name("page.html")
 _NUM_WORDS, _NUM_NEIGHBORS = 24, 6
 _LAYERS = {0: "First", -1: "Last"}  # that are drawn
 _SKIPPED = 40  # the most frequent words say little
 
 
-def write(
-    out: pathlib.Path,
-    facts: Sequence[str],
-    fillings: Iterable[tuple[str, str, Sequence[tuple[str, float]]]],
-    do_lower_case: bool,
-) -> str:
-    """Writes the page to the demo's folder; returns its path.
+# A sentence with [MASK], the masked word, wordpieces and their probabilities.
+Filling = tuple[str, str, Sequence[tuple[str, float]]]
 
-    `facts` are sentences about the run; `fillings` are sentences with [MASK],
-    the masked word, and wordpieces with their probabilities.
-    """
-    fillings = list(fillings)
+
+def write(
+    out: Path, facts: list[str], fillings: list[Filling], do_lower_case: bool
+) -> str:
+    """Writes the page to the demo's folder; returns its path."""
     model = bert.load(f"{out}/model", do_lower_case=do_lower_case)
     path = f"{out}/page.html"
     pictures = [_picture(model, fillings[0][0], layer) for layer in _LAYERS]
@@ -52,7 +48,7 @@ def _rows(rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"<tr>{row}</tr>" for row in cells)
 
 
-def _filled(filling: tuple) -> list[str]:
+def _filled(filling: Filling) -> list[str]:
     sentence, word, best = filling
     known = {word.lower(), word}
     shown = []
@@ -63,7 +59,7 @@ def _filled(filling: tuple) -> list[str]:
     return [html.escape(sentence), " &nbsp; ".join(shown), html.escape(word)]
 
 
-def _neighbors(out: pathlib.Path, model: "bert.Model") -> list[list[str]]:
+def _neighbors(out: Path, model: "bert.Model") -> list[list[str]]:
     """Frequent whole words of the training text, and their neighbors."""
     tokenizer = model.loaded.tokenizer
     counts: collections.Counter[str] = collections.Counter()
@@ -94,5 +90,5 @@ def _picture(model: "bert.Model", text: str, layer: int) -> str:
         path = f"{folder}/attention.png"
         heads = range(len(maps))
         attention_picture.draw(path, maps, tokens, title=title, heads=heads)
-        data = base64.b64encode(pathlib.Path(path).read_bytes()).decode()
+        data = base64.b64encode(Path(path).read_bytes()).decode()
     return f"<p><img alt='attention' src='data:image/png;base64,{data}'></p>"

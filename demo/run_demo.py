@@ -10,7 +10,6 @@ them with your own text, sizes and numbers of steps.
 
 import collections
 import json
-import pathlib
 import re
 import shlex
 import shutil
@@ -18,6 +17,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from pathlib import Path
 
 from data.settings import Settings, optional, setting
 from data.storage import files, locks
@@ -45,13 +45,12 @@ class DemoOptions(Settings):
     text: str | None = optional("Your own UTF-8 text file.")
     output_dir: str = setting("build/demo", "Folder that each run replaces.")
     vocab_size: int | None = optional(
-        "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
-        "5000, or what --minutes choose.",
+        "Most wordpieces; small texts get fewer. Default 5000 or by --minutes.",
         least=1,
     )
     minutes: float = setting(
         0.0,
-        "Train for so long; they choose the model. 0 = --num_train_steps.",
+        "Train for so long, which chooses the model; 0 = by steps.",
         least=0,
     )
     num_train_steps: int = setting(
@@ -69,7 +68,7 @@ def main() -> None:
 def _demo(options: DemoOptions) -> None:
     """Runs the steps in the folder, which no other demo uses."""
     start = time.monotonic()
-    out = pathlib.Path(options.output_dir)
+    out = Path(options.output_dir)
     _clear(out, options.text)
     own = [f"--text={options.text}"] if options.text else []
     parts = [f"--{x}_output={out}/{x}.txt" for x in ("train", "eval")]
@@ -93,19 +92,16 @@ def _demo(options: DemoOptions) -> None:
     )
 
 
-def _clear(out: pathlib.Path, text: str | None) -> None:
+def _clear(out: Path, text: str | None) -> None:
     """Removes the files of an earlier demo, and nothing else.
 
     Raises ValueError if the text is in the folder, or the folder is not a
     demo's.
     """
-    if text and not pathlib.Path(text).is_file():
-        raise FileNotFoundError(f"{text}: no such text file (TEXT=...).")
-    if text and pathlib.Path(text).resolve().is_relative_to(out.resolve()):
-        raise ValueError(
-            f"{text} is in {out}, which the demo replaces; move it."
-        )
     if text:
+        files.require_file(text, "text")
+        if Path(text).resolve().is_relative_to(out.resolve()):
+            raise ValueError(f"{text} is in {out}, which is replaced; move it.")
         sizes.check(text)
     out.mkdir(parents=True, exist_ok=True)
     held = {path.name for path in out.iterdir()} - {locks.NAME}
@@ -120,7 +116,7 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
     files.write_text(str(out / _MARK), "The next demo replaces this folder.\n")
 
 
-def make_records(out: pathlib.Path, chosen: Sizes) -> None:
+def make_records(out: Path, chosen: Sizes) -> None:
     """Writes vocabulary and records of the texts in the demo's folder."""
     case = _case_flags(chosen.do_lower_case)
     # A text about BERT may have this token. In others it changes nothing.
@@ -146,9 +142,7 @@ def make_records(out: pathlib.Path, chosen: Sizes) -> None:
         )
 
 
-def _duration(
-    out: pathlib.Path, options: DemoOptions, model: recipes.Sizes
-) -> str:
+def _duration(out: Path, options: DemoOptions, model: recipes.Sizes) -> str:
     """Returns the flag of the minutes, or of fewer updates for a small text."""
     most = options.num_train_steps
     if options.minutes:  # rows of half the length that the table is of
@@ -162,7 +156,7 @@ def _duration(
     return f"--num_train_steps={steps}"
 
 
-def _pretrain(out: pathlib.Path, model: recipes.Sizes, duration: str) -> None:
+def _pretrain(out: Path, model: recipes.Sizes, duration: str) -> None:
     """Trains and evaluates a small model."""
     vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
     from data.records import reading  # after TensorFlow
@@ -196,7 +190,7 @@ def _pretrain(out: pathlib.Path, model: recipes.Sizes, duration: str) -> None:
     )
 
 
-def _show_results(out: pathlib.Path) -> list[str]:
+def _show_results(out: Path) -> list[str]:
     """Prints the evaluation and baselines without a model; returns them."""
     from training.loop import events
 
@@ -215,7 +209,7 @@ def _show_results(out: pathlib.Path) -> list[str]:
     return facts
 
 
-def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
+def _baselines(out: Path) -> tuple[str, float, float]:
     """Returns the most frequent wordpiece, its share and the majority's."""
     import tensorflow as tf
 
@@ -234,7 +228,7 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     return vocab[commonest], count / pieces.total(), majority
 
 
-def _show_fillings(out: pathlib.Path, do_lower_case: bool) -> list[tuple]:
+def _show_fillings(out: Path, do_lower_case: bool) -> list[tuple]:
     """Masks a word in some evaluation sentences and prints the predictions.
 
     Returns each sentence, the masked word, and wordpieces with probabilities.
@@ -263,7 +257,7 @@ def _show_fillings(out: pathlib.Path, do_lower_case: bool) -> list[tuple]:
     return found
 
 
-def _questions(out: pathlib.Path, do_lower_case: bool) -> list[tuple[str, str]]:
+def _questions(out: Path, do_lower_case: bool) -> list[tuple[str, str]]:
     """Returns sentences of the whole text with a masked word, and the word.
 
     In a text without spaces the word is a character.
@@ -299,7 +293,7 @@ def _case_flags(do_lower_case: bool) -> list[str]:
     return [] if do_lower_case else ["--do_lower_case=false"]
 
 
-def _model_flags(out: pathlib.Path) -> list[str]:
+def _model_flags(out: Path) -> list[str]:
     return [
         f"--bert_config_file={out}/bert_config.json",
         f"--max_seq_length={LENGTH}",

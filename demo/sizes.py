@@ -51,8 +51,7 @@ def check(path: str) -> None:
         text = text.replace(token, " ")
     if lines and any(map(str.strip, lines)) and not any(map(str.isalpha, text)):
         raise ValueError(
-            f"{path} holds no words (tokens such as [MASK] are none); give a "
-            "text of sentences."
+            f"{path} holds no words beside tokens; give a text of sentences."
         )
     corpus.parts_of(path)
 

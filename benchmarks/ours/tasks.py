@@ -19,7 +19,6 @@ from data.records.feature_spec import encode_examples
 from data.squad import records as squad_records
 from data.squad import windows
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
@@ -90,7 +89,7 @@ def _training_records(case):
             SquadData(train_file).read(),
             FullTokenizer(case["vocab"]),
             windows.WindowOptions(max_seq_length=case["length"]),
-            ExampleOptions(is_training=True),
+            is_training=True,
         )
         report = squad_records.make_records(questions, path)
     else:

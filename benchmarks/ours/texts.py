@@ -21,7 +21,6 @@ from benchmarks.peers.protocol import elapsed
 from data.squad import records
 from data.squad.answers import predict
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions
 from data.squad.predictions import write_files
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import Questions
@@ -74,7 +73,7 @@ def squad_windows(case):
                 SquadData(path).read(),
                 FullTokenizer(case["vocab"]),
                 WindowOptions(),
-                ExampleOptions(is_training=True),
+                is_training=True,
             )
             path_of_records = f"{folder}/train.tf_record"
             return records.make_records(questions, path_of_records).num_windows
@@ -104,8 +103,8 @@ def squad_answers(case):
         return len(questions)
 
     def ours():
-        data, reading = SquadData(path).read(), ExampleOptions(False)
-        asked = Questions(data, tokenizer, WindowOptions(), reading)
+        data = SquadData(path).read()
+        asked = Questions(data, tokenizer, WindowOptions())
         logits = np.stack(scores, axis=2)
         predictions = predict(asked.converted, logits, AnswerOptions())
         write_files(case["folder"], predictions, False)

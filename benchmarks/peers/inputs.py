@@ -14,7 +14,7 @@ from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.features import Converter
 from data.squad import windows
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 
@@ -119,10 +119,9 @@ def _rows(request, data):
     if name == "squad":
         questions = SquadData(f"{data}/{SQUAD.format('dev')}").read()
         for _, found in windows.convert_examples(
-            read_examples(questions, ExampleOptions(is_training=False)),
+            read_examples(questions),
             tokenizer,
             windows.WindowOptions(max_seq_length=length),
-            is_training=False,
         ):
             for window in found:
                 ids = [_CLS, *window.query_ids, _SEP, *window.doc_ids, _SEP]

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data.squad.final_text import final_text
 from data.squad.predictions import Answer, Prediction
 from data.squad.window_options import LARGE_SCORE, AnswerOptions
 from data.squad.windows import Question, Window
@@ -28,14 +27,8 @@ def predict(
     "" (no answer) has the scores of [CLS] in the window where their sum is
     lowest.
 
-    Args:
-      questions: each with its windows, in the order of the scores.
-      logits: float32 [N, S, 2], the scores of all windows, as start and as end.
-      options: how answers are chosen.
-
-    Raises:
-      ValueError: the type or the number of the scores is wrong, or a score is
-        not finite.
+    `logits`, float32 [N, S, 2], are the scores of the questions' windows, as
+    start and as end; ValueError for others, or if one is not finite.
 
     Source: write_predictions in run_squad.py.
     """
@@ -54,9 +47,8 @@ def predict(
             # candidate, because the original stops with an AttributeError.
             found.score_diff = LARGE_SCORE
             if best := next((one for one in answers if one.text), None):
-                null_score = nothing.start_logit + nothing.end_logit
-                score_diff = null_score - best.start_logit - best.end_logit
-                found.score_diff = score_diff
+                null = nothing.start_logit + nothing.end_logit
+                found.score_diff = null - best.start_logit - best.end_logit
             found.text = found.text_at(options.null_score_diff_threshold)
         yield found
 
@@ -108,8 +100,7 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
     if len(logits) != num_windows or logits.dtype != np.float32:
         raise ValueError(
             f"{logits.dtype} scores of {len(logits)} windows, expected float32 "
-            f"of {num_windows}; score the questions that are to be answered, "
-            "with the same lengths and vocabulary."
+            f"of {num_windows}; score the questions that are to be answered."
         )
     finite = np.isfinite(logits).all(axis=(1, 2))
     if not finite.all():
@@ -135,7 +126,7 @@ def _choose(
             break
         shift = window.doc_start - window.doc_offset
         place = first + shift, last + shift
-        text, start, end = final_text(window.paragraph, *place)
+        text, start, end = window.paragraph.final_text(*place)
         if text not in seen:
             seen.add(text)
             n_best.append(Answer(text, 0.0, *scores, start, end))

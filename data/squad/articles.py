@@ -10,24 +10,6 @@ from data.storage import files
 
 
 @dataclasses.dataclass(frozen=True)
-class SquadData:
-    """The source of the questions: a file in SQuAD's form, or a data set.
-
-    `path` "" = a `split` of `tfds`, a data set of tensorflow-datasets with
-    SQuAD's features, such as `squad` or `squad/v2.0`.
-    """
-
-    path: str = ""
-    tfds: str = ""
-    tfds_data_dir: str | None = None
-    split: str = "train"
-
-    def read(self) -> "SquadArticles":
-        """Reads all articles into memory; ValueError if not in SQuAD's form."""
-        return _read_file(self.path) if self.path else _read_tfds(self)
-
-
-@dataclasses.dataclass(frozen=True)
 class SquadArticles:
     """The articles of a `SquadData`, and its `name` in messages.
 
@@ -41,46 +23,62 @@ class SquadArticles:
     sha256: str
 
 
-def _read_file(path: str) -> SquadArticles:
-    """Parses a whole file: SQuAD 2.0's training set needs 170 MB for this."""
-    files.require_file(path, "SQuAD")
-    with files.open_read(path) as file:
-        data = file.read()
-    try:
-        content = json.loads(data)
-    except ValueError as error:
-        raise ValueError(
-            f"{path}: {error}. Is the file whole, and in UTF-8?"
-        ) from None
-    articles = content.get("data") if isinstance(content, dict) else None
-    if not isinstance(articles, list):
-        raise ValueError(
-            f"{path} holds {content!r:.60}, expected SQuAD's form: "
-            '{"data": [articles]}.'
-        )
-    found = [(f"{path}, article {i}", x) for i, x in enumerate(articles, 1)]
-    return SquadArticles(path, found, hashlib.sha256(data).hexdigest())
+@dataclasses.dataclass(frozen=True)
+class SquadData:
+    """The source of the questions: a file in SQuAD's form, or a data set.
 
+    `path` "" = a `split` of `tfds`, a data set of tensorflow-datasets with
+    SQuAD's features, such as `squad` or `squad/v2.0`.
+    """
 
-def _read_tfds(data: SquadData) -> SquadArticles:
-    """Reads a split; consecutive questions on one context are one article."""
-    # Imported here because it loads TensorFlow, which a file does not need.
-    from data import tfds
+    path: str = ""
+    tfds: str = ""
+    tfds_data_dir: str | None = None
+    split: str = "train"
 
-    rows = tfds.read_examples(data.tfds, data.split, data.tfds_data_dir)
-    articles, checksum = [], hashlib.sha256()
-    name, number = f"--tfds={data.tfds}, {data.split}", 1
-    for (title, context), group in itertools.groupby(
-        rows, lambda row: (row.get("title"), row.get("context"))
-    ):
-        questions = [_question(row) for row in group]
-        paragraph = {"context": context, "qas": questions}
-        content = {"title": title, "paragraphs": [paragraph]}
-        where = f"{name}, from question {number}"
-        articles.append((where, content))
-        checksum.update(json.dumps(content).encode())
-        number += len(questions)
-    return SquadArticles(name, articles, checksum.hexdigest())
+    def read(self) -> SquadArticles:
+        """Reads all articles into memory; ValueError if not in SQuAD's form."""
+        return self._of_file() if self.path else self._of_tfds()
+
+    def _of_file(self) -> SquadArticles:
+        """Parses a whole file; SQuAD 2.0's training set needs 170 MB."""
+        path = self.path
+        files.require_file(path, "SQuAD")
+        with files.open_read(path) as file:
+            data = file.read()
+        try:
+            content = json.loads(data)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}: {error}. Is the file whole, and in UTF-8?"
+            ) from None
+        articles = content.get("data") if isinstance(content, dict) else None
+        if not isinstance(articles, list):
+            raise ValueError(
+                f"{path} holds {content!r:.60}, expected SQuAD's form: "
+                '{"data": [articles]}.'
+            )
+        found = [(f"{path}, article {i}", x) for i, x in enumerate(articles, 1)]
+        return SquadArticles(path, found, hashlib.sha256(data).hexdigest())
+
+    def _of_tfds(self) -> SquadArticles:
+        """Reads a split; questions in a row on one context are one article."""
+        # Imported here because it loads TensorFlow, which a file does not need.
+        from data import tfds
+
+        name, number = f"--tfds={self.tfds}, {self.split}", 1
+        articles, checksum = [], hashlib.sha256()
+        rows = tfds.read_examples(self.tfds, self.split, self.tfds_data_dir)
+        for (title, context), group in itertools.groupby(
+            rows, lambda row: (row.get("title"), row.get("context"))
+        ):
+            questions = list(map(_question, group))
+            paragraph = {"context": context, "qas": questions}
+            content = {"title": title, "paragraphs": [paragraph]}
+            articles.append((f"{name}, from question {number}", content))
+            checksum.update(json.dumps(content).encode())
+            number += len(questions)
+        return SquadArticles(name, articles, checksum.hexdigest())
 
 
 def _question(row: dict[str, Any]) -> dict[str, Any]:

@@ -5,19 +5,14 @@ import json
 import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import logging
 
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting, switch
 from data.squad.articles import SquadData
-from data.squad.examples import (
-    ExampleOptions,
-    Paragraph,
-    SquadExample,
-    read_examples,
-)
+from data.squad.examples import Paragraph, SquadExample, read_examples
 from data.squad.predictions import (
     THRESHOLD_FILE,
     Answer,
@@ -40,28 +35,22 @@ class EnsembleOptions(Settings):
 
     runs: list[str] = setting(help="Folders of the runs.")
     output_dir: str = setting(help="Folder of the results.")
-    predict_file: str = setting(
-        "", "SQuAD's JSON that the runs answered, to score by."
+    predict_file: str = setting("", "SQuAD's JSON to score the answers by.")
+    version_2_with_negative: bool = switch(
+        "Whether questions may have no answer, as in SQuAD 2.0."
     )
-    version_2_with_negative: bool = setting(
-        False, "Whether questions may have no answer, as in SQuAD 2.0."
-    )
-    null_score_diff_threshold: float | None = setting(
-        None,
+    null_score_diff_threshold: float | None = optional(
         "Answer nothing if the average score of no answer minus the best "
-        "answer's is above this.",
+        "answer's is above this."
     )
-    find_null_threshold: bool = setting(
-        False, "Use the threshold that is best for F1 on --predict_file."
+    find_null_threshold: bool = switch(
+        "Use the threshold that is best for F1 on --predict_file."
     )
 
     def _check(self) -> None:
-        has_null = self.version_2_with_negative
+        check_null_threshold(self, "version_2_with_negative", "predict_file")
         threshold = self.null_score_diff_threshold
-        needs = {"version_2_with_negative": has_null}
-        needs["predict_file"] = self.predict_file
-        check_null_threshold(self.find_null_threshold, threshold, needs)
-        if threshold is not None and not has_null:
+        if threshold is not None and not self.version_2_with_negative:
             raise ValueError(
                 f"--null_score_diff_threshold={threshold} needs "
                 "--version_2_with_negative."
@@ -98,8 +87,7 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
         if has_null and (path := next(own, None)):
             logging.warning(
                 "%s: the run has a threshold of its own, but the ensemble's is "
-                "0. Give --null_score_diff_threshold, or find it by "
-                "--find_null_threshold and --predict_file.",
+                "0; give --null_score_diff_threshold or --find_null_threshold.",
                 path,
             )
     for prediction in predictions.values():
@@ -122,19 +110,16 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
 
 def _averaged(options: EnsembleOptions) -> dict[str, Prediction]:
     """Returns id -> averaged answers, before a threshold is applied."""
-    runs = _read_runs(options.runs, _NBEST, _is_nbest, "a list of answers")
+    runs = _read_runs(options.runs, _NBEST)
     predictions = {}
     for qas_id in runs[0]:
         answers = _average([run[qas_id] for run in runs])
         example = SquadExample(qas_id, "", _NO_TEXT)
         predictions[qas_id] = Prediction(example, answers[0].text, answers)
     if options.version_2_with_negative:
-        odds = _read_runs(
-            options.runs, _ODDS, _is_number, "a number", predictions
-        )
+        odds = _read_runs(options.runs, _ODDS, predictions)
         for qas_id, prediction in predictions.items():
-            total = sum(run[qas_id] for run in odds)
-            prediction.score_diff = total / len(odds)
+            prediction.score_diff = sum(run[qas_id] for run in odds) / len(odds)
     return predictions
 
 
@@ -144,17 +129,15 @@ def _paths(folders: Iterable[str], *names: str) -> list[str]:
 
 def _check_files(options: EnsembleOptions) -> None:
     """Refuses folders that do not fit the flags or would be overwritten."""
-    places = {os.path.realpath(folder) for folder in options.runs}
+    places = set(map(os.path.realpath, options.runs))
     if len(places) < max(2, len(options.runs)):
+        runs = ",".join(options.runs)
+        raise ValueError(f"--runs={runs}: give two folders or more, each once.")
+    folder = [options.output_dir]
+    if any(map(files.exists, _paths(folder, "task.json", "checkpoint"))):
         raise ValueError(
-            f"--runs={','.join(options.runs)}: give two folders or more, each "
-            "once."
-        )
-    names = ("task.json", "checkpoint")
-    if any(files.exists(os.path.join(options.output_dir, x)) for x in names):
-        raise ValueError(
-            f"--output_dir={options.output_dir} holds a run, whose answers "
-            "would be replaced; give another folder."
+            f"--output_dir={options.output_dir} holds a run to keep; give "
+            "another folder."
         )
     all_odds = _paths(options.runs, _ODDS)
     odds = list(filter(files.exists, all_odds))
@@ -165,14 +148,11 @@ def _check_files(options: EnsembleOptions) -> None:
             "--version_2_with_negative there, or leave that run out."
         )
     if odds and not options.version_2_with_negative:
-        raise ValueError(
-            f"{odds[0]}: the questions of this run may have no answer; pass "
-            "--version_2_with_negative."
-        )
+        raise ValueError(f"{odds[0]}: pass --version_2_with_negative.")
     inputs = {"runs": _paths(options.runs, _NBEST) + odds}
     inputs["predict_file"] = list(filter(None, [options.predict_file]))
     names = ("predictions.json", _NBEST, _ODDS, "metrics.json")
-    outputs.check(inputs, {"output_dir": _paths([options.output_dir], *names)})
+    outputs.check(inputs, {"output_dir": _paths(folder, *names)})
 
 
 def _scored(
@@ -180,36 +160,47 @@ def _scored(
 ) -> list[Prediction]:
     """Returns the predictions whose right answers are known, with these."""
     data = SquadData(options.predict_file).read()
-    scored, unknown = [], []
-    for example in read_examples(data, ExampleOptions(is_training=False)):
-        if not example.is_scored(options.version_2_with_negative):
-            continue
-        if prediction := predictions.get(example.qas_id):
-            prediction.example = example
-            scored.append(prediction)
-        else:
-            unknown.append(example.qas_id)
-    if unknown:
+    has_null = options.version_2_with_negative
+    examples = [x for x in read_examples(data) if x.is_scored(has_null)]
+    ids = [example.qas_id for example in examples]
+    if unknown := [qas_id for qas_id in ids if qas_id not in predictions]:
         raise ValueError(
             f"{data.name}: the runs have no answer to {len(unknown)} "
             f"questions, such as {unknown[0]!r}; give the file they answered."
         )
-    if not scored:
-        raise ValueError(
-            f"{data.name} has no answers to score by; leave it out."
-        )
-    return scored
+    if not ids:
+        raise ValueError(f"{data.name} has no answers to score by; omit it.")
+    for example in examples:
+        predictions[example.qas_id].example = example
+    return [predictions[qas_id] for qas_id in ids]
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_nbest(value: Any) -> bool:
+    """Whether a value is the list of a question's answers."""
+    return isinstance(value, list) and all(
+        isinstance(answer, dict)
+        and isinstance(answer.get("text"), str)
+        and all(_is_number(answer.get(name)) for name in _NUMBERS)
+        for answer in value or [None]
+    )
+
+
+# File -> what the value of a question is, and its name.
+_FORMS = {
+    _NBEST: (_is_nbest, "a list of answers"),
+    _ODDS: (_is_number, "a number"),
+}
 
 
 def _read_runs(
-    folders: Sequence[str],
-    name: str,
-    is_valid: Callable[[Any], bool],
-    form: str,
-    questions: Iterable[str] | None = None,
+    folders: Sequence[str], name: str, questions: Iterable[str] | None = None
 ) -> list[dict[str, Any]]:
     """Reads id -> value of each run; all must have the same questions."""
-    contents = []
+    contents, (is_valid, form) = [], _FORMS[name]
     for path in _paths(folders, name):
         files.require_file(path, "prediction")
         content = read_json(path, remedy=_REMEDY)
@@ -228,20 +219,6 @@ def _read_runs(
             )
         contents.append(content)
     return contents
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
-def _is_nbest(value: Any) -> bool:
-    """Whether a value is the list of a question's answers."""
-    return isinstance(value, list) and all(
-        isinstance(answer, dict)
-        and isinstance(answer.get("text"), str)
-        and all(_is_number(answer.get(name)) for name in _NUMBERS)
-        for answer in value or [None]
-    )
 
 
 def _average(nbests: Sequence[Sequence[Mapping]]) -> list[Answer]:

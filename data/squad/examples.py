@@ -17,13 +17,6 @@ _WORD = re.compile("[^ \t\r\n\u202f]+")
 _EXCERPT = 60  # characters of bad input in an error
 
 
-class ExampleOptions(NamedTuple):
-    """What to read; without `is_training` only the answers' texts, if any."""
-
-    is_training: bool
-    version_2_with_negative: bool = False
-
-
 class Paragraph(NamedTuple):
     """The text (`context`) of some questions, from the article `title`.
 
@@ -113,13 +106,14 @@ class SquadReport(RowsReport):
 
 def read_examples(
     data: SquadArticles,
-    options: ExampleOptions,
+    is_training: bool = False,
+    version_2_with_negative: bool = False,
     report: SquadReport | None = None,
 ) -> Iterator[SquadExample]:
     """Yields the questions in the order of the file, and counts them.
 
-    In training, a question is left out and reported if the text at the answer's
-    place does not contain the answer.
+    Only training reads the place of an answer: a question is left out and
+    reported if the text there does not contain the answer.
 
     Raises:
       ValueError: an article is not in SQuAD's form, or two questions have the
@@ -131,10 +125,21 @@ def read_examples(
     report = SquadReport() if report is None else report
     seen: set[str] = set()
     for article in data.articles:
-        for place in _questions(*article, report):
-            example = _example(*place, options, report)
-            if example is None:
-                continue
+        for where, paragraph, content in _questions(*article, report):
+            example = _example(where, paragraph, content)
+            report.num_empty_questions += not example.question_text.strip()
+            has_null = version_2_with_negative
+            if is_training and _is_impossible(content, where, has_null):
+                example.is_impossible, example.orig_answer_text = True, ""
+                example.start_position = example.end_position = -1
+            elif is_training:
+                # Differs from the original: the first of several answers is
+                # used, because an error would make every development set
+                # useless for training.
+                answer = content["answers"][0]
+                report.num_several_answers += len(example.answers) > 1
+                if not _set_answer(example, answer, report, where):
+                    continue
             if example.qas_id in seen:
                 raise ValueError(
                     f"{data.name}: two questions have the id "
@@ -160,50 +165,23 @@ def _questions(
         report.num_empty_paragraphs += not words
         questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):
-            yield f"{where}, question {place}", paragraph, question
+            asked = f"{where}, question {place}"
+            qas_id = _get(question, "id", str, asked)
+            yield f"{asked} (id {qas_id!r})", paragraph, question
 
 
-def _example(
-    where: str,
-    paragraph: Paragraph,
-    content: Any,
-    options: ExampleOptions,
-    report: SquadReport,
-) -> SquadExample | None:
-    """Reads a question; None if its answer is not found."""
-    qas_id = _get(content, "id", str, where)
-    where = f"{where} (id {qas_id!r})"
+def _example(where: str, paragraph: Paragraph, content: Any) -> SquadExample:
+    """Reads a question and the texts of its answers."""
     text = _get(content, "question", str, where)
-    example = SquadExample(qas_id, text, paragraph)
-    report.num_empty_questions += not example.question_text.strip()
-    answers = []
+    example = SquadExample(content["id"], text, paragraph)
     if "answers" in content:
         answers = _get(content, "answers", list, where)
         example.answers = tuple(_get(x, "text", str, where) for x in answers)
-    if not options.is_training:
-        return example
-    is_impossible = _is_impossible(content, where)
-    if options.version_2_with_negative and is_impossible:
-        example.is_impossible = True
-        example.start_position = example.end_position = -1
-        example.orig_answer_text = ""
-        return example
-    if not answers:
-        remedy = "give it one, or leave it out"
-        if is_impossible:
-            remedy = "pass --version_2_with_negative if that is meant"
-        raise ValueError(
-            f"{where}: there is no answer, expected one or more to train on; "
-            f"{remedy}."
-        )
-    # Differs from the original: the first of several answers is used, because
-    # an error would make every development set useless for training.
-    report.num_several_answers += len(answers) > 1
-    return _with_answer(example, answers[0], report, where)
+    return example
 
 
-def _is_impossible(content: dict, where: str) -> bool:
-    """Whether a question is unanswerable.
+def _is_impossible(content: dict, where: str, has_null: bool) -> bool:
+    """Whether a question is unanswerable; refuses any other without an answer.
 
     Hugging Face's form of SQuAD 2.0 has no `is_impossible`, but no answers.
     """
@@ -215,13 +193,22 @@ def _is_impossible(content: dict, where: str) -> bool:
             f"{where}: is_impossible is {is_impossible!r:.{_EXCERPT}}, "
             "expected true or false without quotes; correct the file."
         )
-    return is_impossible
+    if is_impossible and has_null:
+        return True
+    if not content.get("answers"):
+        remedy = "give it one, or leave it out"
+        if is_impossible:
+            remedy = "pass --version_2_with_negative if that is meant"
+        raise ValueError(
+            f"{where}: there is no answer, expected one to train on; {remedy}."
+        )
+    return False
 
 
-def _with_answer(
+def _set_answer(
     example: SquadExample, answer: dict, report: SquadReport, where: str
-) -> SquadExample | None:
-    """Sets the answer's position; None if the text there is different."""
+) -> bool:
+    """Sets the answer's position; False = the text there is different."""
     text, first = answer["text"], _get(answer, "answer_start", int, where)
     length = len(example.paragraph.context)
     if not 0 <= first <= first + len(text) <= length:
@@ -245,24 +232,19 @@ def _with_answer(
         lost = {"qas_id": example.qas_id, "answer": text, "found": found}
         report.not_found.append(lost)
         report.num_not_found += 1
-        return None
+        return False
     example.orig_answer_text = text
     example.start_position, example.end_position = start, end
-    return example
+    return True
 
 
 def _get(content: Any, name: str, kind: type, where: str) -> Any:
     """Returns a member of an object after checking its type."""
-    if isinstance(content, dict):
-        value = content.get(name)
-        if type(value) is kind:  # True is an int, too
-            return value
-        problem = f"{name} is {value!r:.{_EXCERPT}}"
-        if name not in content:
-            problem = f"there is no {name}"
-    else:
-        problem = f"{content!r:.{_EXCERPT}} is not an object with {name}"
+    value = content.get(name) if isinstance(content, dict) else None
+    if type(value) is kind:  # True is an int, too
+        return value
     expected = {list: "a list", str: "a text", int: "a whole number"}[kind]
     raise ValueError(
-        f"{where}: {problem}, expected {expected}. Is it in SQuAD's form?"
+        f"{where}: {name} is {value!r:.{_EXCERPT}}, expected {expected}. Is it "
+        f"in SQuAD's form? It is {content!r:.{_EXCERPT}}"
     )

@@ -12,17 +12,11 @@ from data.storage import html_pages
 _SCRIPT = pathlib.Path(__file__).with_name("page.js")
 _NUM_OTHERS = 4  # next best answers that are shown
 
+Scored = tuple[Prediction, QuestionScore | None]  # None = unknown answer
 
-def write_page(
-    path: str,
-    title: str,
-    scored: Iterable[tuple[Prediction, QuestionScore | None]],
-) -> None:
-    """Writes the page of questions and their scores.
 
-    Questions on one paragraph are consecutive. A score of None means that the
-    right answer is unknown.
-    """
+def write_page(path: str, title: str, scored: Iterable[Scored]) -> None:
+    """Writes the page of questions, those on one paragraph consecutive."""
     with html_pages.open_page(path, title, _SCRIPT) as add:
         for _, group in itertools.groupby(
             scored, lambda pair: id(pair[0].example.paragraph)
@@ -30,13 +24,11 @@ def write_page(
             pairs = list(group)
             paragraph = pairs[0][0].example.paragraph
             shown = {"title": paragraph.title, "context": paragraph.context}
-            questions = [_question(*pair) for pair in pairs]
-            add(shown | {"questions": questions})
+            add(shown | {"questions": list(map(_question, pairs))})
 
 
-def _question(
-    prediction: Prediction, score: QuestionScore | None
-) -> dict[str, Any]:
+def _question(scored: Scored) -> dict[str, Any]:
+    prediction, score = scored
     example, answer = prediction.example, prediction.answer
     context = example.paragraph.context
     others = [other for other in prediction.answers if other is not answer]
@@ -49,11 +41,9 @@ def _question(
     if prediction.score_diff is not None:
         question["diff"] = round(prediction.score_diff, 3)
     if example.answers is not None:
-        # Without duplicates, in order.
         question["given"] = list(dict.fromkeys(example.answers))
     if score:
-        question["exact"] = score.exact
-        question["f1"] = round(score.f1, 4)
+        question |= {"exact": score.exact, "f1": round(score.f1, 4)}
     return question
 
 

@@ -9,8 +9,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from absl import logging
@@ -35,30 +34,23 @@ _NUM_LOGGED = 3
 
 
 def make_records(
-    questions: Questions,
-    path: str,
-    check: Callable[[Mapping[str, Any]], None] | None = None,
+    questions: Questions, path: str, check: Callable[..., None] | None = None
 ) -> SquadReport:
     """Writes the windows of all questions, unless an earlier run did so.
 
-    The file is used again if data, vocabulary and options are the same (see
-    `reuse.make_once`, also for `check`).
+    The file at `path` is used again if data, vocabulary and options are the
+    same (see `reuse.make_once`, also for `check`); its features are
+    `windows.feature_specs`.
 
     Training questions are shuffled, as by the original. Those whose answer is
     not found are listed beside the records, in `answers_not_found.jsonl`.
 
-    Args:
-      questions: what to write; they are converted if it is necessary.
-      path: the TFRecord file; see `windows.feature_specs`.
-      check: see above.
-
-    Raises:
-      ValueError: see `read_examples`; or there is no question at all.
-      OSError: the file cannot be written.
+    Raises ValueError as `read_examples` does, or if there is no question.
     """
     facts = {
         "format": _FORMAT,
-        **questions.reading._asdict(),
+        "is_training": questions.is_training,
+        "version_2_with_negative": questions.version_2_with_negative,
         **dataclasses.asdict(questions.options),
         **reuse.tokenizer_facts(questions.tokenizer),
         "data_sha256": questions.data.sha256,
@@ -66,7 +58,7 @@ def make_records(
     report = reuse.make_once(
         path, facts, SquadReport, lambda: _write(questions, path), check
     )
-    if questions.reading.is_training:
+    if questions.is_training:
         _list_not_found(report, os.path.dirname(path))
     return report
 
@@ -75,8 +67,7 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
     """Lists the questions left out, or removes the list of an earlier run."""
     path = os.path.join(folder, NOT_FOUND_FILE)
     if not report.not_found:
-        if files.exists(path):
-            files.remove(path)
+        files.remove(path)
         return
     lines = [json.dumps(x, ensure_ascii=False) for x in report.not_found]
     text = "".join(f"{line}\n" for line in lines)
@@ -85,24 +76,21 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
     text = text.encode("utf-8", "backslashreplace").decode()
     files.write_text(path, text)
     logging.warning(
-        "%d questions are left out because the text at answer_start does "
-        "not contain the answer; they are listed in %s.",
+        "%d questions are left out: no answer is at answer_start; see %s.",
         *(report.num_not_found, path),
     )
 
 
 def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     """Writes the records; returns the report and the file's SHA-256."""
-    is_training = questions.reading.is_training
+    is_training = questions.is_training
     found = [windows for _, windows in questions.converted]
-    report, data = questions.report, questions.data
+    report = questions.report
     if not found:
-        purpose = " to train on" if is_training else ""
-        lost = report.num_not_found
-        raise ValueError(
-            f"{data.name} has no question{purpose}"
-            f"{lost and f'; {lost} answers are not at answer_start' or ''}."
-        )
+        what = "question to train on" if is_training else "question"
+        if lost := report.num_not_found:
+            what += f"; {lost} answers are not at answer_start"
+        raise ValueError(f"{questions.data.name} has no {what}.")
     if is_training:
         random.Random(_SHUFFLE_SEED).shuffle(found)
     windows = list(itertools.chain.from_iterable(found))

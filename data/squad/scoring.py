@@ -115,34 +115,20 @@ def find_best_thresholds(predictions: Sequence[Prediction]) -> dict[str, float]:
         right = prediction.example.answers
         scores.append(score_answer(prediction.best_text, right, True))
         of_null.append(score_answer("", right, True))
-    score_diffs = [prediction.score_diff for prediction in predictions]
-    gains = np.array(scores) - np.array(of_null)
-    base = np.array(of_null).sum(axis=0)
-    found = {}
-    for i, name in enumerate(QuestionScore._fields):
-        score, threshold = _best_threshold(score_diffs, gains[:, i], base[i])
-        found[f"best_{name}"] = 100 * score / len(scores)
-        found[f"best_{name}_thresh"] = threshold
-    return found
-
-
-def _best_threshold(
-    score_diffs: Sequence[float], gains: np.ndarray, base: float
-) -> tuple[float, float]:
-    """Returns the best sum of scores and its threshold.
-
-    `gains` are the increases [N] of a question's score if it is answered,
-    `base` is the sum of the scores if no question is answered.
-    """
+    base, gains = np.sum(of_null, axis=0), np.subtract(scores, of_null)
     # A question is answered if its difference is at most the threshold.
     # Differs from the official script: questions with equal differences are
     # answered together, and if no question should be answered, the threshold is
     # below all differences and not 0, because other thresholds do not give the
     # reported score.
+    score_diffs = [prediction.score_diff for prediction in predictions]
     thresholds, group = np.unique(score_diffs, return_inverse=True)
-    sums = base + np.cumsum(np.bincount(group, weights=gains))
-    sums = np.concatenate([[base], sums])
-    best = int(np.argmax(sums))
-    if best == 0:
-        return float(base), float(np.nextafter(thresholds[0], -np.inf))
-    return float(sums[best]), float(thresholds[best - 1])
+    thresholds = [np.nextafter(thresholds[0], -np.inf), *thresholds]
+    found = {}
+    for i, name in enumerate(QuestionScore._fields):
+        sums = base[i] + np.cumsum(np.bincount(group, weights=gains[:, i]))
+        sums = [base[i], *sums]
+        best = int(np.argmax(sums))
+        found[f"best_{name}"] = 100 * float(sums[best]) / len(scores)
+        found[f"best_{name}_thresh"] = float(thresholds[best])
+    return found

@@ -1,9 +1,6 @@
 """Options of the windows and of the answers."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from data.settings import Settings, setting
+from data.settings import Settings, positive, setting
 
 # The score difference of a question whose only candidate is "".
 LARGE_SCORE = 1_000_000.0
@@ -14,15 +11,11 @@ class WindowOptions(Settings, kw_only=False):
     """Sizes of the windows."""
 
     max_seq_length: int = setting(384, "Wordpieces of a row.")
-    doc_stride: int = setting(
-        128,
-        "Wordpieces from the start of a window to the start of the next.",
-        least=1,
+    doc_stride: int = positive(
+        128, "Wordpieces from the start of a window to the start of the next."
     )
-    max_query_length: int = setting(
-        64,
-        "Wordpieces of a question; longer ones are cut, and counted.",
-        least=1,
+    max_query_length: int = positive(
+        64, "Wordpieces of a question; longer ones are cut, and counted."
     )
 
     def _check(self) -> None:
@@ -43,9 +36,7 @@ class AnswerOptions(Settings, kw_only=False):
         "and ends in each window that they are made of.",
         least=1,
     )
-    max_answer_length: int = setting(
-        30, "Most wordpieces of an answer.", least=1
-    )
+    max_answer_length: int = positive(30, "Most wordpieces of an answer.")
     version_2_with_negative: bool = setting(
         False, "Whether questions may have no answer, as in SQuAD 2.0."
     )
@@ -57,18 +48,15 @@ class AnswerOptions(Settings, kw_only=False):
     )
 
 
-def check_null_threshold(
-    is_to_find: bool, threshold: float | None, needs: Mapping[str, Any]
-) -> None:
-    """Refuses --find_null_threshold without the flags that it needs.
-
-    `threshold` None = not given; `needs` maps flags to their values.
-    """
-    if is_to_find and not all(needs.values()):
-        raise ValueError(
-            f"--find_null_threshold needs --{' and --'.join(needs)}."
-        )
-    if is_to_find and threshold is not None:
+def check_null_threshold(options: Settings, *needs: str) -> None:
+    """Refuses --find_null_threshold without the flags that it needs."""
+    if not options.find("find_null_threshold"):
+        return
+    if not all(map(options.find, needs)):
+        flags = " and --".join(needs)
+        raise ValueError(f"--find_null_threshold needs --{flags}.")
+    threshold = options.find("null_score_diff_threshold")
+    if threshold is not None:
         raise ValueError(
             "--find_null_threshold and --null_score_diff_threshold="
             f"{threshold} exclude each other; give one of them."

@@ -14,13 +14,8 @@ import numpy as np
 from data.progress import tracked
 from data.records.feature_spec import FeatureSpec, input_features
 from data.squad.articles import SquadArticles
-from data.squad.examples import (
-    ExampleOptions,
-    Paragraph,
-    SquadExample,
-    SquadReport,
-    read_examples,
-)
+from data.squad.examples import SquadExample, SquadReport, read_examples
+from data.squad.paragraphs import TokenizedParagraph
 from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.text.spans import spans
 from data.text.tokenization import FullTokenizer
@@ -29,41 +24,6 @@ from data.text.tokenization import FullTokenizer
 _NUM_BEFORE_TEXT = 2
 # The features of an answer in training.
 LABELS = ("start_positions", "end_positions", "is_impossible")
-
-
-class TokenizedParagraph:
-    """The wordpieces of a paragraph.
-
-    Attributes:
-      tokenizer: makes the wordpieces.
-      words: its words.
-      offsets: place of each word's first character in the text.
-      ids: int32, the ids of the wordpieces.
-      bounds: index in `ids` of each word's first wordpiece, and the end. A
-        word of control characters has no wordpieces.
-      final_texts: those that `final_text` has found.
-    """
-
-    def __init__(self, paragraph: Paragraph, tokenizer: FullTokenizer):
-        self.tokenizer = tokenizer
-        self.words, self.offsets = paragraph.doc_tokens, paragraph.offsets
-        ids, self.bounds = [], [0]
-        for word in paragraph.doc_tokens:
-            ids += tokenizer.encode(word)
-            self.bounds.append(len(ids))
-        self.ids = np.array(ids, np.int32)
-        self.final_texts: dict[tuple[int, int], tuple[str, int, int]] = {}
-
-    def tokens(self, start: int, end: int) -> list[str]:
-        """Returns the wordpieces `start` to before `end` as text."""
-        ids = self.ids[start:end].tolist()
-        return self.tokenizer.convert_ids_to_tokens(ids)
-
-    @functools.cached_property
-    def word_of_token(self) -> list[int]:
-        """The index of each wordpiece's word."""
-        sizes = np.diff(self.bounds)
-        return np.repeat(np.arange(len(sizes)), sizes).tolist()
 
 
 @dataclasses.dataclass(slots=True)
@@ -112,6 +72,17 @@ class Window:
         parts = (cls, self.query_ids, sep, self.doc_ids, sep)
         return np.concatenate(parts, dtype=np.int32)
 
+    def place(self, start: int, end: int) -> bool:
+        """Labels an answer, first to last wordpiece; False = not in the row."""
+        # Differs from the original: an answer without wordpieces, such as a
+        # zero-width space, is in no window, because it would end before it
+        # begins.
+        text_end = self.doc_start + self.doc_length
+        if is_here := self.doc_start <= start <= end < text_end:
+            shift = self.doc_offset - self.doc_start
+            self.labels = (start + shift, end + shift, 0)
+        return is_here
+
 
 Question = tuple[SquadExample, list[Window]]
 
@@ -120,7 +91,6 @@ def convert_examples(
     examples: Iterable[SquadExample],
     tokenizer: FullTokenizer,
     options: WindowOptions,
-    is_training: bool,
     report: SquadReport | None = None,
 ) -> Iterator[Question]:
     """Yields each question with its windows.
@@ -129,8 +99,8 @@ def convert_examples(
     start and end at 0 ([CLS]), as if the question were unanswerable.
 
     Questions on one paragraph should be consecutive, because its wordpieces are
-    kept for the next question. `is_training` says whether to find the answer's
-    position; `report` is updated. An empty paragraph has no windows.
+    kept for the next question. `report` is updated. An empty paragraph has no
+    windows.
 
     Source: convert_examples_to_features in run_squad.py.
     """
@@ -146,8 +116,13 @@ def convert_examples(
         room = options.max_seq_length - len(query_ids) - NUM_SPECIAL
         parts = spans(len(tokenized.ids), room, options.doc_stride)
         windows = [Window(tokenized, query_ids, *part) for part in parts]
-        if is_training:
-            _place_answer(example, windows, report)
+        if example.is_impossible:
+            for window in windows:
+                window.labels = (0, 0, 1)
+        elif example.start_position is not None:
+            answer = tokenized.answer_tokens(example)
+            found = [window.place(*answer) for window in windows]
+            report.num_without_answer += found.count(False)
         report.num_examples += 1
         report.num_windows += len(windows)
         yield example, windows
@@ -157,103 +132,52 @@ def convert_examples(
 class Questions:
     """Questions and their windows, of which records and answers are made.
 
-    Attributes:
-      data: the articles.
-      tokenizer: makes the windows.
-      options: lengths of the windows.
-      reading: what is read of the questions.
-      report: counts of what was read and converted.
+    `is_training` and `version_2_with_negative` are as in `read_examples`.
     """
 
     data: SquadArticles
     tokenizer: FullTokenizer
     options: WindowOptions
-    reading: ExampleOptions
+    is_training: bool = False
+    version_2_with_negative: bool = False
     report: SquadReport = dataclasses.field(default_factory=SquadReport)
 
     @functools.cached_property
     def examples(self) -> list[SquadExample]:
         """The questions in the order of the file; see `read_examples`."""
-        return list(read_examples(self.data, self.reading, self.report))
+        how = self.is_training, self.version_2_with_negative, self.report
+        return list(read_examples(self.data, *how))
 
     @functools.cached_property
     def converted(self) -> list[Question]:
         """Each question with its windows."""
         told = f"reading {self.data.name}"
         examples = tracked(self.examples, told, "questions")
-        how = self.tokenizer, self.options, self.reading.is_training
-        return list(convert_examples(examples, *how, self.report))
+        how = self.tokenizer, self.options, self.report
+        return list(convert_examples(examples, *how))
 
 
-def _place_answer(
-    example: SquadExample, windows: Sequence[Window], report: SquadReport
-) -> None:
-    """Sets the labels of each window."""
-    if example.is_impossible:
-        for window in windows:
-            window.labels = (0, 0, 1)
-        return
-    if not windows:
-        return
-    start, end = _answer_tokens(example, windows[0].paragraph)
-    for window in windows:
-        # Differs from the original: an answer without wordpieces, such as a
-        # zero-width space, is in no window, because it would end before it
-        # begins.
-        text_end = window.doc_start + window.doc_length
-        if window.doc_start <= start <= end < text_end:
-            shift = window.doc_offset - window.doc_start
-            window.labels = (start + shift, end + shift, 0)
-        else:
-            report.num_without_answer += 1
+def feature_specs(length: int, is_training: bool) -> tuple[FeatureSpec, ...]:
+    """The features of a record, under the original's names; `length` is S.
 
-
-def _answer_tokens(
-    example: SquadExample, paragraph: TokenizedParagraph
-) -> tuple[int, int]:
-    """Returns the first and the last wordpiece of the answer.
-
-    These are the wordpieces of its words, or the part of them that equals the
-    answer: for the answer 1895 in the word (1895-1943), only 1895.
-
-    Source: _improve_answer_span in run_squad.py.
-    """
-    start = paragraph.bounds[example.start_position]
-    end = paragraph.bounds[example.end_position + 1]
-    answer = paragraph.tokenizer.encode(example.orig_answer_text)
-    ids = paragraph.ids[start:end].tolist()
-    for i in range(len(ids) - len(answer) + 1):
-        if answer and ids[i : i + len(answer)] == answer:
-            return start + i, start + i + len(answer) - 1
-    return start, end - 1
-
-
-def feature_specs(
-    max_seq_length: int, is_training: bool
-) -> tuple[FeatureSpec, ...]:
-    """The features of a record, under the original's names.
-
-    S is `max_seq_length`. They are `unique_ids` [1]; `input_ids`, `input_mask`
-    (1 = token, 0 = padding) and `segment_ids` (0 = question, 1 = text), each
-    [S]; in training also `start_positions`, `end_positions` and
-    `is_impossible`, each [1].
+    They are `unique_ids` [1]; `input_ids`, `input_mask` (1 = token, 0 =
+    padding) and `segment_ids` (0 = question, 1 = text), each [S]; in training
+    also the `LABELS`, each [1].
 
     Source: FeatureWriter in run_squad.py.
     """
     return (
         FeatureSpec("unique_ids", 1),
-        *input_features(max_seq_length),
+        *input_features(length),
         *(FeatureSpec(name, 1) for name in LABELS if is_training),
     )
 
 
-def columns(
-    windows: Sequence[Window], max_seq_length: int
-) -> dict[str, np.ndarray]:
+def columns(windows: Sequence[Window], length: int) -> dict[str, np.ndarray]:
     """Returns the features of `feature_specs`, without `unique_ids`."""
     tokens = [window.tokens for window in windows]
     offsets = np.array([window.doc_offset for window in windows])
-    place = np.arange(max_seq_length)
+    place = np.arange(length)
     mask = place < np.array(list(map(len, tokens)))[:, None]
     input_ids = np.zeros(mask.shape, np.int32)
     input_ids[mask] = np.concatenate(tokens)

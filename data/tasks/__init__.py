@@ -47,23 +47,17 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 
-def get_task(
-    name: str,
-    data_dir: str | None,
-    *,
-    tfds: str | None = None,
-    tfds_data_dir: str | None = None,
-    **options: Any,
-) -> Task:
+def get_task(name: str, data_dir: str | None, **options: Any) -> Task:
     """Creates a task by its name, one of `task_names`; not case-sensitive.
 
     Without `data_dir`, examples are read from tensorflow-datasets: the data set
-    `tfds` ("" = the task's default) in `tfds_data_dir`. Options of the task's
-    class, such as `language` of xnli, are not given if None.
+    `tfds` ("" = the task's default) in `tfds_data_dir`. Other options are those
+    of the task's class, such as `language` of xnli. None = not given.
     """
     key = name.lower()
     require_task(name)
     options = {o: value for o, value in options.items() if value is not None}
+    tfds, folder = options.pop("tfds", None), options.pop("tfds_data_dir", None)
     known = task_options(name)
     for option in options:
         if option not in known:
@@ -73,8 +67,7 @@ def get_task(
             )
     if data_dir and tfds is not None:
         raise ValueError(
-            f"--data_dir={data_dir} and --tfds={tfds} are both sources of "
-            "the examples; give one."
+            f"--data_dir={data_dir} and --tfds={tfds}: give one, not both."
         )
     if data_dir or (tfds is None and any(map(options.get, FILES))):
         return make_task(key, data_dir or "", options)
@@ -84,7 +77,7 @@ def get_task(
             f"--task_name={name}: give --data_dir, the folder of its files,"
             f"{is_named} or --tfds."
         )
-    return make_tfds_task(key, tfds, tfds_data_dir, options)
+    return make_tfds_task(key, tfds, folder, options)
 
 
 def has_dev_file(

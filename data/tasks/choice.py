@@ -9,7 +9,7 @@ from data.storage.json_files import read_json
 from data.tasks import rows
 from data.tasks.examples import ChoiceExample
 from data.tasks.rows import Column, Row
-from data.tasks.table_files import first_of, with_columns
+from data.tasks.table_files import first_of
 from data.tasks.task import Task, register
 
 # Of a file of RACE.
@@ -30,11 +30,10 @@ class _Endings(Task):
     endings: tuple[Column, ...]
     label: Column
 
-    def rows_of(self, set_name: str) -> Iterator[Row]:
-        """See `Task.rows_of`."""
+    def needed(self, set_name: str) -> list[Column]:
+        """See `Task.needed`."""
         columns = [self.text, *self.endings, *filter(None, [self.begin])]
-        columns += [self.label] * (set_name != "test")
-        return with_columns(self.table(set_name), columns)
+        return columns + [self.label] * (set_name != "test")
 
     def example(self, row: Row, set_name: str) -> ChoiceExample:
         """Converts a row; the label of a test set is not read."""
@@ -123,8 +122,16 @@ class Race(Task):
 
     def _questions(self, path: str, is_test: bool) -> Iterator[ChoiceExample]:
         """Yields the questions of an article; no answers of a test set."""
-        fields = _load(path)
-        asked = zip(*map(fields.get, _LISTS), strict=True)
+        fields = read_json(path, _FIELDS, f"expected {', '.join(_FIELDS)}")
+        lists = [fields[name] for name in _LISTS]
+        sizes = [len(x) if isinstance(x, list) else None for x in lists]
+        is_whole = len(set(sizes)) == 1 and None not in sizes
+        if not is_whole or not _are_texts(fields["article"]):
+            raise ValueError(
+                f"{path}: {', '.join(_LISTS)} have the lengths {sizes}; "
+                "expected a text as article, and lists of one length."
+            )
+        asked = zip(*lists, strict=True)
         for number, (question, options, answer) in enumerate(asked):
             known = is_test or answer in self.labels
             fits = isinstance(options, list) and _are_texts(question, *options)
@@ -152,21 +159,3 @@ def _statement(question: str, option: str) -> str:
 
 def _are_texts(*values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
-
-
-def _load(path: str) -> dict[str, Any]:
-    remedy = f"expected an object with {', '.join(_FIELDS)}"
-    fields = read_json(path, _FIELDS, remedy)
-    lists = [fields[name] for name in _LISTS]
-    are_lists = all(isinstance(x, list) for x in lists)
-    if not are_lists or not _are_texts(fields["article"]):
-        raise ValueError(
-            f"{path}: expected a text as article, lists as {', '.join(_LISTS)}."
-        )
-    sizes = list(map(len, lists))
-    if len(set(sizes)) > 1:
-        raise ValueError(
-            f"{path}: {sizes[0]} questions, {sizes[1]} lists of options, "
-            f"{sizes[2]} answers; expected as many of each."
-        )
-    return fields

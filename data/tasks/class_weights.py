@@ -1,5 +1,6 @@
 """Weights of the labels in the training loss, as a user gives them."""
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -26,22 +27,18 @@ def parse_weights(given: Any) -> ClassWeights:
         return given
     if isinstance(given, str):
         given = given.split(",") if given else ()
-    try:
+    weights, numbers = None, [math.nan]
+    with contextlib.suppress(TypeError, ValueError):
         if isinstance(given, Mapping):
             weights = {label_of(label): float(x) for label, x in given.items()}
             numbers = weights.values()
-        elif not isinstance(given, list | tuple):
-            raise TypeError
-        else:
+        elif isinstance(given, list | tuple):
             weights = numbers = tuple(map(float, given))
-        if all(0 < number < math.inf for number in numbers):
-            return weights
-    except (TypeError, ValueError):
-        pass
+    if all(0 < number < math.inf for number in numbers):
+        return weights
     raise ValueError(
         f"--class_weights={given!r:.60}; it must be numbers above 0, one for "
-        f"each label in the order of their ids, or {BALANCED}; in Python also "
-        "a dict, label -> number."
+        f"each label in order, or {BALANCED}; in Python also a dict of labels."
     )
 
 

@@ -22,12 +22,6 @@ _NO_VALUE = "_"  # of CoNLL-U
 _TAG = re.compile(r"([BIESUL])-(.+)")
 # Other white space, such as a no-break space, can be part of a word.
 _SEPARATORS = " \t"
-# Names of the release and of common copies.
-_NAMES = {
-    "train": ("train.txt", "eng.train", "train.conll", "train.tsv"),
-    "dev": ("valid.txt", "dev.txt", "eng.testa", "dev.conll", "dev.tsv"),
-    "test": ("test.txt", "eng.testb", "test.conll", "test.tsv"),
-}
 
 
 @register("conll")
@@ -45,7 +39,12 @@ class Conll(Task):
 
     kind = "tagging"
     columns: tuple[str, ...] = ("word", "pos", "chunk", "ner")
-    names = _NAMES
+    # Of the release and of common copies.
+    names = {
+        "train": ("train.txt", "eng.train", "train.conll", "train.tsv"),
+        "dev": ("valid.txt", "dev.txt", "eng.testa", "dev.conll", "dev.tsv"),
+        "test": ("test.txt", "eng.testb", "test.conll", "test.tsv"),
+    }
     word = 0
     width: int | None = None
     usual_label = "-1"
@@ -107,9 +106,7 @@ class Conll(Task):
                 document,
             )
 
-    def _labels_of(
-        self, words: Sequence[Row], set_name: str
-    ) -> list[str] | None:
+    def _labels_of(self, words: list[Row], set_name: str) -> list[str] | None:
         """Returns the labels of a sentence; None if a test set has none."""
         column, first = self._label_column, words[0]
         if set_name == "test" and (
@@ -134,10 +131,9 @@ class Conll(Task):
             elif not text.startswith(self.comments):
                 row = self._row(path, line, text, width)
                 width = len(row.cells)
-                words += [row] if self._is_word(row) else []
-
-    def _is_word(self, row: Row) -> bool:
-        return True
+                # CoNLL-U has ranges and empty nodes beside numbered words.
+                if not self.word or row.cells[0].isdecimal():
+                    words.append(row)
 
     def _row(self, path: str, line: int, text: str, width: int | None) -> Row:
         """Parses a line; raises ValueError if its width is different."""
@@ -165,15 +161,12 @@ class Conllu(Conll):
         *("id", "form", "lemma", "upos", "xpos"),
         *("feats", "head", "deprel", "deps", "misc"),
     )
-    names = {name: (f"{name}.conllu",) for name in _NAMES}
+    names = {name: (f"{name}.conllu",) for name in Conll.names}
     word = 1
     width = len(columns)
     usual_label = "upos"
     document_start = "# newdoc"
     comments = ("#",)
-
-    def _is_word(self, row: Row) -> bool:
-        return row.cells[0].isdecimal()
 
 
 def to_bio(labels: Sequence[str]) -> list[str]:

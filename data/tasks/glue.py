@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from data.tasks import rows
 from data.tasks.examples import InputExample
 from data.tasks.rows import Column, Row
-from data.tasks.table_files import with_columns
 from data.tasks.task import Task, register
 
 _LANGUAGE = Column("language", 0)  # of XNLI
@@ -43,13 +42,12 @@ class GlueTask(Task):
             skip_broken=set_name in self.skip_broken,
         )
 
-    def rows_of(self, set_name: str) -> Iterator[Row]:
-        """See `Task.rows_of`."""
+    def needed(self, set_name: str) -> tuple[Column, ...]:
+        """See `Task.needed`."""
         # Differs from the original: a missing column is not read from the
         # place of another one, because that may be the label.
-        first = int(set_name in self.test_sets)  # without the label
-        columns = self.columns(set_name)[first:]
-        return with_columns(self.table(set_name), columns)
+        columns = self.columns(set_name)
+        return columns[1:] if set_name in self.test_sets else columns
 
     def columns(self, set_name: str) -> tuple[Column, ...]:
         """Returns the columns of the label and of the texts."""
@@ -119,9 +117,9 @@ class StsB(GlueTask):
         """Returns a number."""
         return row.float(column)
 
-    def submission(self, set_name, predictions):
+    def submission(self, set_name, answers):
         """Limits the numbers to 0 to 5; see `Task.submission`."""
-        limited = [min(max(value, 0.0), 5.0) for value in predictions]
+        limited = [min(max(value, 0.0), 5.0) for value in answers]
         return super().submission(set_name, limited)
 
 

@@ -3,14 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import (
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Set,
-)
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from data.storage import files
@@ -60,8 +53,7 @@ def write_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
         lines = [json.dumps(row) + "\n" for row in rows]
     except TypeError as error:
         raise ValueError(
-            f"{path} cannot be written: {error}; expected strings, numbers, "
-            "or lists of them."
+            f"{path}: {error}; expected strings, numbers, or lists of them."
         ) from None
     files.write_text(path, "".join(lines))
 
@@ -79,11 +71,7 @@ def _rows(
         names = list(getattr(data, "columns", data))
         kept = [column for column in names if column in columns]
         if names and not kept:
-            raise ValueError(
-                f"{name} has none of the columns {', '.join(columns)}; it has "
-                f"{', '.join(map(str, names))}. Name the columns by "
-                "text=... and label=..."
-            )
+            yield names, {}  # refused, as what lacks a column
         if len(kept) > len(set(kept)):
             raise ValueError(
                 f"{name} has a column twice: {', '.join(kept)}; rename one."
@@ -130,7 +118,7 @@ def is_path(table: Any) -> bool:
 
 
 @contextlib.contextmanager
-def put_back_if_refused(paths: Set[str], has_run: bool) -> Iterator[None]:
+def put_back_if_refused(paths: set[str], has_run: bool) -> Iterator[None]:
     """Keeps the tables that a folder's model was trained and scored on.
 
     New ones are removed: they may hold trained rows. A first call's stay, if
@@ -145,7 +133,6 @@ def put_back_if_refused(paths: Set[str], has_run: bool) -> Iterator[None]:
     except (ValueError, OSError):
         for path, text in before.items():
             files.write_text(path, text)
-        for path in paths - before.keys():
-            if (before or has_run) and files.exists(path):
-                files.remove(path)
+        for path in paths - before.keys() if before or has_run else ():
+            files.remove(path)
         raise

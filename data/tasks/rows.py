@@ -20,7 +20,7 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _MAX_CELL = 2**27
 _MOST_SHOWN = 20  # bad rows in an error
 
-Converted = TypeVar("Converted")
+T = TypeVar("T")
 
 
 class Column(NamedTuple):
@@ -72,6 +72,10 @@ class Row(NamedTuple):
         """Raises BadRow with file and line before the message."""
         raise BadRow(f"{self.path}, line {self.line}: {message}")
 
+    def refuse(self, column: Column, value: Any, expected: str) -> NoReturn:
+        """Raises BadRow for a value that is found in a column."""
+        self.fail(f"column {column} is {value!r}, expected {expected}.")
+
     def has(self, column: Column) -> bool:
         """Whether the row has a column."""
         return self._place(column) is not None
@@ -94,13 +98,21 @@ class Row(NamedTuple):
 
     def _miss(self, column: Column) -> NoReturn:
         """Raises ValueError, about the whole table."""
-        columns = ", ".join(self.names) or f"{len(self.cells)} columns"
+        cells = self.names or self.cells
+        columns = ", ".join(self.names) or f"{len(cells)} columns"
         remedy = "Rename it in the file, as the task's files have it."
+        only = cells[0] if len(cells) == 1 else ""
+        found = [name for mark, name in SEPARATORS.items() if mark in only]
         if column.flag:
             remedy = (
-                f"{self._hint()}Name the columns as they are in the "
-                "file, or in tsv and csv files number them from 0, by "
-                f"--{column.flag}."
+                "Name the columns as they are in the file, or in tsv and csv "
+                f"files number them from 0, by --{column.flag}."
+            )
+        if column.flag and found:
+            remedy = (
+                f"That is one column, in which there are {'s and '.join(found)}"
+                f"s: if they separate columns, give --separator={found[0]}, "
+                f"and --quoted if cells are in quotes. {remedy}"
             )
         raise ValueError(
             f"{self.path}, line {self.line}: there is no column {column}; it "
@@ -124,20 +136,6 @@ class Row(NamedTuple):
                 *(self.path, column.name, column.number, found),
             )
 
-    def _hint(self) -> str:
-        """Names the separator of a line that was read as one cell."""
-        cells = self.names or self.cells
-        if len(cells) != 1:
-            return ""
-        found = [name for mark, name in SEPARATORS.items() if mark in cells[0]]
-        if not found:
-            return ""
-        return (
-            f"That is one column, in which there are {'s and '.join(found)}s: "
-            f"if they separate columns, give --separator={found[0]}, and "
-            "--quoted if cells are in quotes. "
-        )
-
     def value(self, column: Column) -> Any:
         """Returns the value in a column; ValueError if there is none."""
         return self.cells[self.place(column)]
@@ -151,10 +149,7 @@ class Row(NamedTuple):
         """Returns the text in a column; ValueError if there is none."""
         value = self.value(column)
         if not isinstance(value, str):
-            self.fail(
-                f"column {column} is {json.dumps(value, default=str)}, "
-                "expected a text."
-            )
+            self.refuse(column, value, "a text")
         return value
 
     def float(self, column: Column) -> float:
@@ -163,7 +158,7 @@ class Row(NamedTuple):
         with contextlib.suppress(TypeError, ValueError):
             if math.isfinite(number := float(value)) and "_" not in str(value):
                 return number
-        self.fail(f"column {column} is {value!r}, expected a number.")
+        self.refuse(column, value, "a number")
 
     def texts(self, column: Column) -> tuple[str, ...]:
         """Returns the texts in a list, or in a cell with a JSON list."""
@@ -171,36 +166,25 @@ class Row(NamedTuple):
         if isinstance(value, str):
             with contextlib.suppress(json.JSONDecodeError):  # refused below
                 value = json.loads(value)
-        is_list = isinstance(value, Sequence) and not isinstance(value, str)
-        if not is_list or any(
+        if not isinstance(value, list) or any(
             is_missing(item) or isinstance(item, list | dict) for item in value
         ):
-            self.fail(
-                f"column {column} is {value!r}, expected a JSON list of texts "
-                'such as ["a", "b"].'
-            )
+            example = 'a JSON list of texts such as ["a", "b"]'
+            self.refuse(column, value, example)
         return tuple(map(label_text, value))
 
     def label(self, column: Column, labels: Sequence[str]) -> str:
         """Returns the label in a column; ValueError if not in `labels`."""
-        label = label_text(self.value(column))
-        self.require_label(label, column, labels)
+        return self.known(label_text(self.value(column)), column, labels)
+
+    def known(self, label: str, column: Column, labels: Sequence[str]) -> str:
+        """Returns a label found in a column; refuses it if not in `labels`."""
+        if label not in labels:
+            self.refuse(column, label, describe_labels(labels))
         return label
 
-    def require_label(
-        self, label: str, column: Column, labels: Sequence[str]
-    ) -> None:
-        """Refuses a label found in a column that is not in `labels`."""
-        if label not in labels:
-            self.fail(
-                f"column {column} is {label!r}, which is not a label; expected "
-                f"{describe_labels(labels)}."
-            )
 
-
-def converted(
-    table: Iterable[Row], convert: Callable[[Row], Converted]
-) -> Iterator[Converted]:
+def converted(table: Iterable[Row], convert: Callable[[Row], T]) -> Iterator[T]:
     """Yields what `convert` makes of each row of a table.
 
     Raises ValueError after the last row, with the first twenty bad rows and how
@@ -240,9 +224,8 @@ def check_labels(labels: Iterable[str], where: str) -> None:
     for label in labels:
         if label.splitlines() != [label]:
             raise ValueError(
-                f"{where}: the label {label!r} "
-                f"{'has a line break' if label else 'is empty'}, expected "
-                "one line of text, as labels.txt has it; rename the label."
+                f"{where}: the label {label!r} is empty or has a line break; "
+                "rename it to one line, as labels.txt has it."
             )
 
 
@@ -283,19 +266,16 @@ def read_cells(
     # Long texts exceed the default, 131,072 characters. The limit is global to
     # the process.
     csv.field_size_limit(_MAX_CELL)
-    how = {"delimiter": delimiter, "quotechar": quotechar, "strict": True}
-    if quotechar is None:
-        how["quoting"] = csv.QUOTE_NONE
-    reader = csv.reader(lines, **how)
-    start, empty = 1, []
+    marks = {"delimiter": delimiter, "quotechar": quotechar}
+    quoting = csv.QUOTE_MINIMAL if quotechar else csv.QUOTE_NONE
+    reader = csv.reader(lines, quoting=quoting, strict=True, **marks)
+    start, held = 1, []
     try:
         for cells in reader:
+            held.append((start, cells))
             if cells:
-                yield from empty
-                yield start, cells
-                empty = []
-            else:
-                empty.append((start, cells))
+                yield from held
+                held = []
             start = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
@@ -333,11 +313,10 @@ def read_table(
         else:
             # Differs from the original: rows of another width are errors,
             # because a stray tab would turn a label into a text.
+            mark = SEPARATORS.get(delimiter, repr(delimiter))
             row.fail(
                 f"{len(cells)} columns, expected {width or 1} as in the first "
-                "line; is the line empty, or a "
-                f"{SEPARATORS.get(delimiter, repr(delimiter))} inside a text, "
-                "or missing?"
+                f"line; is the line empty, or a {mark} in a text, or missing?"
             )
     if broken:
         logging.warning(

@@ -31,20 +31,12 @@ def dev_places(
 ) -> list[int]:
     """Draws the rows of a dev set by a hash of each row's text.
 
-    Rows of the same text are in the same set. If all rows of a label were
-    drawn, the text with the highest hash stays in the train set. All other rows
-    stay in their set when rows are added later.
+    `rows` are the labels, () = none, and the text of each row; `share` is the
+    probability of a text. Rows of the same text are in the same set. If all
+    rows of a label were drawn, the text with the highest hash stays in the
+    train set. All other rows stay in their set when rows are added later.
 
-    Args:
-      rows: the labels, () = none, and the text of each row.
-      share: probability of a text to be drawn, above 0 and below 1.
-      seed: seed of the hash.
-
-    Returns:
-      The places of the rows, sorted.
-
-    Raises:
-      ValueError: no row was drawn.
+    Returns the places of the rows, sorted; ValueError if none was drawn.
     """
     labels: list[Sequence[str]] = []
     drawn: dict[float, list[int]] = {}  # hash -> rows of one text
@@ -64,12 +56,10 @@ def dev_places(
     if not chosen:
         raise ValueError(
             f"a share of {share} for the dev set: {len(labels)} training rows, "
-            f"{len(learned)} labels; none of the rows was drawn. Give more "
-            "rows, a larger share, or a dev file."
+            "none can be drawn. Give more rows, a larger share, or a dev file."
         )
-    logging.info(
-        "The dev set is %d of %d training rows.", len(chosen), len(labels)
-    )
+    counts = len(chosen), len(labels)
+    logging.info("The dev set is %d of %d training rows.", *counts)
     return chosen
 
 

@@ -1,9 +1,10 @@
 """Files of a user's table: their names, formats, separators and columns."""
 
+import contextlib
 import dataclasses
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from absl import logging
 
@@ -59,10 +60,22 @@ class TableFiles:
         Raises ValueError if a column is missing, is there twice, or is given by
         its number in a file that has only names.
         """
-        columns, path = self._columns_of(set_name), self.path(set_name)
+        path, columns = self.path(set_name), self._columns_of(set_name)
         needed = [column for column in columns if column is not self.id_column]
+        if is_json := self._format(path) == ".jsonl":
+            table = rows.read_json_lines(path)  # each row has its own names
+            columns = [column._replace(number=None) for column in columns]
+        else:
+            table = rows.read_table(
+                path,
+                header=_has_header([*columns, *self._columns_of("train")]),
+                delimiter=self._separator_of(set_name, path),
+                quotechar=self._quotechar(path),
+            )
         left_out = []
-        for row in self._rows(path, set_name, columns):
+        for number, row in enumerate(table):
+            if is_json or not number:
+                _check_columns(row, columns)
             if self.drop_missing and any(map(row.is_empty, needed)):
                 left_out.append(row.line)
             else:
@@ -74,34 +87,10 @@ class TableFiles:
                 *(path, len(left_out), left_out[0]),
             )
 
-    def _rows(
-        self, path: str, set_name: str, columns: Sequence[Column]
-    ) -> Iterator[Row]:
-        if self._format(path) == ".jsonl":
-            for row in rows.read_json_lines(path):
-                for column in columns:  # by name; their order may differ
-                    row.place(column._replace(number=None))
-                yield row
-            return
-        table = rows.read_table(
-            path,
-            header=_has_header([*columns, *self._columns_of("train")]),
-            delimiter=self._separator_of(set_name, path),
-            quotechar=self._quotechar(path),
-        )
-        for number, row in enumerate(table):
-            if number == 0:
-                _check_columns(row, columns)
-            yield row
-
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
         given, usual = self.names[set_name], self._usual_names(set_name)
         return find_file(self.data_dir, set_name, given, usual)
-
-    def usual(self, set_name: str) -> str | None:
-        """The file of a set under one of its usual names, or None."""
-        return first_of(self.data_dir, self._usual_names(set_name))
 
     def _usual_names(self, set_name: str) -> list[str]:
         return [set_name + suffix for suffix in self.suffixes]
@@ -113,7 +102,8 @@ class TableFiles:
         folder = os.path.join(self.data_dir, "")
         train = os.path.join(folder, self.names["train"])
         is_beside = os.path.dirname(train) == os.path.dirname(folder)
-        return self.usual(set_name) if is_beside else None
+        usual = self._usual_names(set_name)
+        return first_of(folder, usual) if is_beside else None
 
     def _columns_of(self, set_name: str) -> list[Column]:
         label = self.label if set_name != "test" else None
@@ -135,10 +125,10 @@ class TableFiles:
             self.of_train = self._find_separator(set_name, path, "")
             return self.of_train
         if not self.of_train:
-            train = self.names["train"] and self.path("train")
-            train = train or self.usual("train")
-            if train and files.exists(train) and self._format(train) == ".csv":
-                self._separator_of("train", train)
+            with contextlib.suppress(FileNotFoundError):
+                train = self.path("train")
+                if self._format(train) == ".csv":
+                    self._separator_of("train", train)
         return self._find_separator(set_name, path, self.of_train)
 
     def _find_separator(self, set_name: str, path: str, of_train: str) -> str:
@@ -151,33 +141,31 @@ class TableFiles:
         ValueError if several candidates give all rows such a width, or the
         train set's gives one column and another one several.
         """
-        columns, quotechar = self._columns_of(set_name), self._quotechar(path)
-        fitting, widths = [], {}
+        columns, quote = self._columns_of(set_name), self._quotechar(path)
+        fitting, widths = {}, {}
         for mark in SEPARATORS:
-            cells, widths[mark] = _shape(path, mark, quotechar)
+            cells, widths[mark] = _shape(path, mark, quote)
             row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
             if all(map(row.has, columns)) and not _same_place(row, columns):
-                fitting.append(mark)
-        names = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
+                fitting[mark] = widths[mark]
+        widths = fitting or widths
+        names = [SEPARATORS[mark] for mark in widths if widths[mark] > 1]
         if of_train in fitting:
             if widths[of_train] == 1 and names:
                 usual = SEPARATORS[of_train]
                 raise ValueError(
                     f"{path}: {usual}s separate the columns of the train set. "
                     "By them this file has one column, but several by "
-                    f"{'s and '.join(names)}s. Write both with the same "
-                    f"separator; or give --separator={usual} if it is one "
-                    "column."
+                    f"{'s and '.join(names)}s. Write both alike; or give "
+                    f"--separator={usual} if it is one column."
                 )
             return of_train
         if len(names) > 1:
             raise ValueError(
                 f"{path}: {'s and '.join(names)}s each give every row as many "
-                "cells as the first one. Say which of them separates the "
-                f"columns {', '.join(map(str, columns))}, for example "
-                f"--separator={names[-1]}."
+                f"cells. Say which it is, for example --separator={names[-1]}."
             )
-        return max(fitting or widths, key=lambda mark: widths[mark])
+        return max(widths, key=widths.get)
 
 
 def find_file(
@@ -209,13 +197,11 @@ def first_of(folder: str, names: Sequence[str]) -> str | None:
     return next(filter(files.exists, paths), None)
 
 
-def _shape(
-    path: str, mark: str, quotechar: str | None
-) -> tuple[list[str], int]:
+def _shape(path: str, mark: str, quote: str | None) -> tuple[list[str], int]:
     """The first row, and the width of the first rows; 0 = it varies."""
     first, widths = [], set()
     try:
-        cells = rows.read_cells(path, mark, quotechar)
+        cells = rows.read_cells(path, mark, quote)
         for _, row in itertools.islice(cells, _SAMPLE):
             first = first or row
             widths.add(len(row))
@@ -241,25 +227,14 @@ def _has_header(columns: Sequence[Column]) -> bool:
 
 def _check_columns(row: Row, columns: Sequence[Column]) -> None:
     """Refuses columns that a table lacks, or that are not told apart."""
-    for column in columns:
-        row.value(column)
-        if row.names.count(column.name) > 1:
-            row.fail(
-                f"there are several columns {column}; it has "
-                f"{', '.join(row.names)}. Rename all but one."
-            )
     if same := _same_place(row, columns):
         row.fail(
             f"the columns {same[0]} and {same[1]} are the same one, because "
             f"there are {len(row.cells)}. Give other numbers, or --separator."
         )
-
-
-def with_columns(
-    table: Iterable[Row], columns: Collection[Column]
-) -> Iterator[Row]:
-    """Yields the rows of a table whose header has the columns."""
-    for number, row in enumerate(table):
-        if not number:
-            row.check_columns(columns)
-        yield row
+    for column in columns:
+        if row.names.count(column.name) > 1:
+            row.fail(
+                f"there are several columns {column}; it has "
+                f"{', '.join(row.names)}. Rename all but one."
+            )

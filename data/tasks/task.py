@@ -18,7 +18,7 @@ from absl import logging
 from data import metrics
 from data.tasks import rows
 from data.tasks.examples import Example, InputExample
-from data.tasks.rows import Row
+from data.tasks.rows import Column, Row
 
 # What is predicted: one label for a text or pair, a number, any number of
 # labels, one of several texts, or a label for each word.
@@ -90,7 +90,14 @@ class Task:
 
     def rows_of(self, set_name: str) -> Iterator[Row]:
         """Yields the row of each example of a set."""
-        return self.table(set_name)
+        for number, row in enumerate(self.table(set_name)):
+            if not number:
+                row.check_columns(self.needed(set_name))
+            yield row
+
+    def needed(self, set_name: str) -> Sequence[Column]:
+        """Returns the columns that a set's table must have."""
+        return ()
 
     def set_name(self, name: str) -> str:
         """Returns a set's own name; `dev` and `test` mean the first ones."""
@@ -127,8 +134,7 @@ class Task:
         if not count:
             raise ValueError(
                 f"--task_name={self.name}: the {set_name} set is empty, "
-                "expected at least one example; lines end with a line feed, "
-                "not with a carriage return alone."
+                "expected at least one row; a carriage return alone ends none."
             )
         if empty:
             # Some real sets, such as QQP, have a few. They are kept because a
@@ -151,9 +157,8 @@ class Task:
                 continue  # The folder does not have this set, or it is empty.
             return getattr(example, "text_b", None) is not None
         raise FileNotFoundError(
-            f"--task_name={self.name}: no set is in --data_dir="
-            f"{self.data_dir}, so nothing says whether the model reads single "
-            "texts or pairs; give the task's data."
+            f"--task_name={self.name}: --data_dir={self.data_dir} has no set "
+            "that says whether texts come in pairs; give the task's data."
         )
 
     def gold(self, set_name: str) -> Any:
@@ -187,20 +192,15 @@ class Task:
         """
         return itertools.count()
 
-    def submission(
-        self, set_name: str, predictions: Sequence[str | float]
-    ) -> str:
+    def submission(self, set_name: str, answers: Sequence[str | float]) -> str:
         """Returns a test set's file for a benchmark's server.
 
-        Each prediction is the text of a label, or a number.
+        Each answer is the text of a label, or a number.
         """
-        lines = ["index\tprediction"]
-        numbers = self.submission_numbers(set_name)
-        for number, prediction in zip(numbers, predictions, strict=False):
-            if not isinstance(prediction, str):
-                prediction = f"{prediction:.3f}"
-            lines.append(f"{number}\t{prediction}")
-        return "\n".join([*lines, ""])
+        texts = [x if isinstance(x, str) else f"{x:.3f}" for x in answers]
+        numbered = zip(self.submission_numbers(set_name), texts, strict=False)
+        lines = [f"{number}\t{text}" for number, text in numbered]
+        return "\n".join(["index\tprediction", *lines, ""])
 
 
 class DataProcessor:

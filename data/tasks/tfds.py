@@ -1,7 +1,7 @@
 """Tasks whose examples come from tensorflow-datasets instead of files."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from data.tasks.glue import GlueTask
@@ -58,16 +58,14 @@ def make_tfds_task(
         )
     if name == "tsv" and not data_set:
         raise ValueError("--task_name=tsv: --tfds is empty; name the data set.")
-    task = make_task(name, "", options)
-    if name == "tsv":
-        task.table = functools.partial(_read, data_set, data_dir)
-        return task
-    source = _SOURCES[name]
+    task, source = make_task(name, "", options), _SOURCES.get(name)
     read = functools.partial(_read, data_set or source.data_set, data_dir)
-    task.table = functools.partial(_table, task, source, read)
-    task.submission_numbers = lambda set_name: (
-        row.number for row in task.table(set_name)
-    )
+    task.table = read
+    if source:
+        task.table = lambda name: _table(task, source, read(name), name)
+        task.submission_numbers = lambda set_name: (
+            row.number for row in task.table(set_name)
+        )
     return task
 
 
@@ -87,14 +85,10 @@ def _read(data_set: str, data_dir: str | None, set_name: str) -> Iterator[Row]:
 
 
 def _table(
-    task: GlueTask,
-    source: _Source,
-    read: Callable[[str], Iterator[Row]],
-    set_name: str,
+    task: GlueTask, source: _Source, rows: Iterable[Row], set_name: str
 ) -> Iterator[Row]:
     """Yields the rows of a data set as those of the task's own files."""
     names = (*(column.name for column in task.columns(set_name)), "index")
-    rows = read(set_name)
     if file_name := task.submission_files.get(set_name):
         rows = _in_order_of_idx(rows, file_name)
     for row in rows:
@@ -120,12 +114,10 @@ def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:
             row.fail(
                 f"'idx' is {number!r}, expected the number of the example in "
                 f"GLUE's file, from 0, another one for each, for {file_name}. "
-                "Add the feature, or read the data set with --task_name=tsv, "
-                "which writes no such file."
+                "Add the feature, or read the data set with --task_name=tsv."
             )
         found[number] = row
-    for number in sorted(found):
-        yield found.pop(number)
+    yield from (found[number] for number in sorted(found))
 
 
 def _text(row: Row, name: str, task: GlueTask) -> str:
@@ -136,7 +128,6 @@ def _text(row: Row, name: str, task: GlueTask) -> str:
     if "language" in text:  # tfds.features.TranslationVariableLanguages
         text = dict(zip(text["language"], text["translation"], strict=True))
     if task.language not in text:
-        row.fail(
-            f"--language={task.language}, expected {', '.join(sorted(text))}."
-        )
+        known = ", ".join(sorted(text))
+        row.fail(f"--language={task.language}, expected {known}.")
     return text[task.language]

@@ -10,13 +10,7 @@ from typing import Any
 from absl import logging
 
 from data import metrics
-from data.tasks import rows, splits
-from data.tasks.examples import (
-    ChoiceExample,
-    Example,
-    InputExample,
-    TaggingExample,
-)
+from data.tasks import examples, rows, splits
 from data.tasks.rows import Column, Row
 from data.tasks.table_files import TableFiles
 from data.tasks.task import Task, register
@@ -130,22 +124,14 @@ class UserTable(Task):
 
     def _labels_of_training(self) -> tuple[str, ...]:
         """The labels of the training file, with the rows of `dev_share`."""
+        first, counts = next(self.table("train"), None), Counter()
         if self.kind == "choice":
-            first = next(self.table("train"), None)
             choices = self._choices_of(first) if first else ()
             return tuple(str(i) for i in range(len(choices)))
-        counts, first = Counter(), None
-        table = self.table("train")
-        for row, labels in rows.converted(
-            table, lambda row: (row, self._labels_of(row))
-        ):
-            for label in set(labels) - counts.keys():
-                place = f"{row.path}, line {row.line}, column {self._label}"
-                rows.check_labels([label], place)
+        for labels in rows.converted(self.table("train"), self._labels_of):
             counts.update(labels)
-            first = first or (row, labels)
         if first:
-            _warn_of_header(*first, counts)
+            _warn_of_header(first, self._labels_of(first), counts)
         return rows.sorted_labels(counts)
 
     @functools.cached_property
@@ -176,7 +162,7 @@ class UserTable(Task):
         texts = [row.value(c) for c in (*self._texts, *self._choices)]
         return labels, json.dumps(texts, default=str)
 
-    def example(self, row: Row, set_name: str) -> Example:
+    def example(self, row: Row, set_name: str) -> examples.Example:
         """Converts a row; the label of a test set is not read."""
         name = row.number
         # Not in the train set, whose records are the same without ids.
@@ -191,32 +177,33 @@ class UserTable(Task):
                 row.fail(f"no words in column {self._texts[0]}.")
             if label is not None and len(label) != len(words):
                 row.fail(f"{len(label)} labels for {len(words)} words.")
-            return TaggingExample(guid, words, label, document=row.number)
+            return examples.TaggingExample(guid, words, label, row.number)
         texts = [row.text(column) for column in self._texts]
         if self.kind == "choice":
-            choices = self._choices_of(row)
-            if len(choices) != len(self.labels):
-                row.fail(
-                    f"{len(choices)} choices, expected {len(self.labels)}."
-                )
-            return ChoiceExample(guid, texts * len(choices), choices, label)
-        return InputExample(guid, *texts, label=label)
+            choices, number = self._choices_of(row), len(self.labels)
+            if len(choices) != number:
+                row.fail(f"{len(choices)} choices, expected {number}.")
+            return examples.ChoiceExample(guid, texts * number, choices, label)
+        return examples.InputExample(guid, *texts, label=label)
 
     def _answer(self, row: Row) -> Any:
         if self.kind == "regression":
             return row.float(self._label)
         labels = self._labels_of(row)
         for label in labels:
-            row.require_label(label, self._label, self.labels)
+            row.known(label, self._label, self.labels)
         return labels if self.kind in ("multilabel", "tagging") else labels[0]
 
     def _labels_of(self, row: Row) -> tuple[str, ...]:
-        """Returns the labels of a row without checking them."""
+        """Returns the labels of a row, whether the task has them or not."""
         if self.kind in ("multilabel", "tagging"):
-            return self._listed(row, self._label)
-        if row.is_empty(self._label):
+            labels = self._listed(row, self._label)
+        elif row.is_empty(self._label):
             row.fail(f"no label in column {self._label}; expected one.")
-        return (rows.label_text(row.value(self._label)),)
+        else:
+            labels = (rows.label_text(row.value(self._label)),)
+        rows.check_labels(labels, f"{row.path}, line {row.line}")
+        return labels
 
     def _listed(self, row: Row, column: Column) -> tuple[str, ...]:
         """Returns a list, a JSON list, or a text split at the separator.
@@ -265,9 +252,7 @@ def usual_texts(kind: str, task_name: str = "tsv") -> tuple[str, ...]:
     return _KINDS[kind][2]
 
 
-def _warn_of_header(
-    row: Row, labels: Sequence[str], counts: Counter[str]
-) -> None:
+def _warn_of_header(row: Row, labels: Sequence[str], counts: Counter) -> None:
     """Warns if the first row of a table without a header may be one.
 
     `counts` is label -> number in all rows.

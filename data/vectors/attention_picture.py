@@ -22,12 +22,8 @@ _UNIFORM = 2.0  # a map with less everywhere is called nearly uniform
 _ROOM = 6.0  # the scale reaches at least so far
 # The first lacks Chinese, Japanese and Korean; others are used if installed.
 _FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Micro Hei",
-    "PingFang SC",
-    "Microsoft YaHei",
+    *("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP"),
+    *("WenQuanYi Micro Hei", "PingFang SC", "Microsoft YaHei"),
     "Arial Unicode MS",
 )
 
@@ -51,11 +47,8 @@ def draw(
     needed = _INCHES_OF_TOKEN * len(tokens) * (2 if len(heads) == 1 else 1)
     inches = min(max(_SMALLEST_PANEL, needed), _LARGEST_PAGE / columns)
     points = min(11.0, 0.75 * _POINTS_OF_INCH * inches / len(tokens))
-    figure = Figure(
-        figsize=(columns * inches + 2.2, rows * (inches + 0.3) + 1.5),
-        dpi=110,
-        layout="compressed",
-    )
+    size = columns * inches + 2.2, rows * (inches + 0.3) + 1.5
+    figure = Figure(size, dpi=110, layout="compressed")
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     # One scale for all heads, so that they can be compared. It has room above
     # uniform attention, which would be dark otherwise.
@@ -66,13 +59,8 @@ def draw(
         is_uniform = weights.max() < _UNIFORM * uniform
         note = ": nearly uniform" if is_uniform else ""
         panels[i].set_title(f"head {head}{note}", fontsize=9)
-        _label(
-            panels[i],
-            tokens,
-            points,
-            left=i % columns == 0,
-            below=i + columns >= len(heads),  # the lowest of its column
-        )
+        is_left, is_lowest = i % columns == 0, i + columns >= len(heads)
+        _label(panels[i], tokens, points, left=is_left, below=is_lowest)
     for panel in panels[len(heads) :]:
         panel.set_visible(False)
     figure.colorbar(
@@ -86,14 +74,10 @@ def draw(
 def _label(panel, tokens, points, *, left, below):
     """Adds the wordpieces to the axes of a map."""
     installed = set(font_manager.get_font_names())
-    style = {
-        "fontsize": points,
-        "family": [name for name in _FONTS if name in installed],
-        "parse_math": False,
-    }
+    fonts = [name for name in _FONTS if name in installed]
+    style = {"fontsize": points, "family": fonts, "parse_math": False}
     places = range(len(tokens))
-    panel.set_xticks([])
-    panel.set_yticks([])
+    panel.set(xticks=[], yticks=[])
     if below:
         panel.set_xticks(places, tokens, rotation=90, **style)
     if left:

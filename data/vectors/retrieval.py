@@ -83,9 +83,8 @@ def pair_set(examples: Iterable[TextExample]) -> PairSet:
     places: dict[str, int] = {}
     pairs, scores = [], []
     for example in examples:
-        pairs.append(
-            [places.setdefault(t, len(places)) for t in example.texts[:2]]
-        )
+        texts = example.texts[:2]
+        pairs.append([places.setdefault(x, len(places)) for x in texts])
         if example.score is not None:
             scores.append(example.score)
     return PairSet(list(places), np.array(pairs).reshape(-1, 2), scores)

@@ -15,11 +15,8 @@ _SAMPLE = 100_000  # vectors that decide the axes
 def read_teacher(path: str, num_examples: int) -> np.ndarray:
     """Opens a .npy file of vectors, [N, T], without reading it whole."""
     files.require_file(path, "--teacher_vectors")
-    problem = (
-        f"--teacher_vectors={path}: not a .npy file; write it by numpy.save, a "
-        "row for each text"
-    )
-    vectors = open_array(path, problem)
+    not_numpy = f"--teacher_vectors={path}: not a .npy file of numpy.save"
+    vectors = open_array(path, not_numpy)
     is_rows = vectors.ndim == 2 and vectors.dtype.kind == "f"
     if not is_rows or len(vectors) != num_examples:
         raise ValueError(
@@ -45,12 +42,11 @@ def fitted(vectors: np.ndarray, size: int, rotate: bool) -> np.ndarray:
             f"--teacher_vectors: row {int(np.argmin(finite))} (from 0) has a "
             "number that is nan or infinite; compute it again."
         )
-    if vectors.shape[1] != size:
+    if vectors.shape[1] != size or rotate:
         logging.info(
             f"The teacher's vectors have {vectors.shape[1]} numbers, the "
             f"model's {size}: they are rotated to their principal axes."
         )
-    if vectors.shape[1] != size or rotate:
         step = -(-len(vectors) // _SAMPLE)
         sample = vectors[::step].astype(np.float64)
         _, axes = np.linalg.eigh(sample.T @ sample)  # smallest first

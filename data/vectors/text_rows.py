@@ -3,6 +3,7 @@
 Axes: B rows of a batch, S wordpieces.
 """
 
+import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,8 @@ from data.text.tokenization import FullTokenizer
 # Rows are sorted by length within this many batches.
 _BATCHES_OF_WINDOW = 100
 _TABLES = (".tsv", ".csv", ".jsonl")
+# As wordpieces of `RowMaker`: the token, its word, and whether it begins it.
+_CLS, _SEP = (("[CLS]", "[CLS]", True), ("[SEP]", "[SEP]", True))
 
 
 class TextRow(NamedTuple):
@@ -57,8 +60,7 @@ def read_texts(path: str, column: str = "") -> Iterator[str]:
     """Yields the text of each line, or of each row of a tsv, csv or jsonl file.
 
     `column` is the column of a table's texts; "" = `text`. An empty line is an
-    empty text. Raises FileNotFoundError if there is no such file, ValueError if
-    it is not UTF-8 or lacks the column.
+    empty text.
     """
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _TABLES:
@@ -75,63 +77,58 @@ def read_texts(path: str, column: str = "") -> Iterator[str]:
     yield from tables.converted(table, lambda row: row.text(place))
 
 
-def make_row(
-    line: str, tokenizer: FullTokenizer, max_seq_length: int, index: int = 0
-) -> TextRow:
-    """Tokenizes one line, `A` or `A ||| B`, as `row_of` does.
-
-    The row of an empty line is [CLS] [SEP].
-
-    Source: `read_examples` in extract_features.py.
-    """
-    first, second = packing.split_pair(line.strip())
-    return row_of(first, second or "", tokenizer, max_seq_length, index)
-
-
-def row_of(
-    first: str,
-    second: str,
-    tokenizer: FullTokenizer,
-    max_seq_length: int,
-    index: int = 0,
-) -> TextRow:
-    """Tokenizes a text, or a pair of texts if `second` is not empty.
-
-    A single text is cut at its end. In a pair, the longer text loses its last
-    wordpiece until both fit in `max_seq_length`, 3 at least.
+@dataclasses.dataclass(frozen=True)
+class RowMaker:
+    """Converts texts to rows of `max_seq_length` wordpieces at most, 3 or more.
 
     Source: `convert_examples_to_features` in extract_features.py.
     """
-    pieces_a = _pieces(first, tokenizer)
-    pieces_b = _pieces(second, tokenizer)
-    num_lost = packing.truncate_longest_first(
-        pieces_a, pieces_b, max_seq_length - (3 if pieces_b else 2)
-    )
-    pieces, segment_ids = packing.add_special_tokens(
-        pieces_a, pieces_b, cls_id=_CLS, sep_id=_SEP
-    )
-    tokens, words, begins = map(list, zip(*pieces, strict=True))
-    return TextRow(
-        index=index,
-        tokens=tokens,
-        input_ids=tokenizer.convert_tokens_to_ids(tokens),
-        segment_ids=segment_ids,
-        words=list(itertools.compress(words, begins)),
-        word_ids=[n - 1 for n in itertools.accumulate(begins)],
-        num_lost=num_lost,
-    )
 
+    tokenizer: FullTokenizer
+    max_seq_length: int
 
-def single_row(
-    text: str, tokenizer: FullTokenizer, max_seq_length: int, index: int = 0
-) -> TextRow:
-    """Does what `row_of` does, but faster: without tokens and words."""
-    ids, vocab = tokenizer.encode(text), tokenizer.vocab
-    kept, segment_ids = packing.add_special_tokens(
-        ids[: max_seq_length - 2], [], vocab["[CLS]"], vocab["[SEP]"]
-    )
-    num_lost = len(ids) + 2 - len(kept)
-    return TextRow(index, [], kept, segment_ids, [], [], num_lost)
+    def line(self, line: str, index: int = 0) -> TextRow:
+        """Makes the row of a line, `A` or `A ||| B`.
+
+        That of an empty line is [CLS] [SEP].
+
+        Source: `read_examples` in extract_features.py.
+        """
+        first, second = packing.split_pair(line.strip())
+        return self.pair(first, second or "", index)
+
+    def pair(self, first: str, second: str, index: int = 0) -> TextRow:
+        """Makes the row of a pair of texts, of the first one if second is "".
+
+        A single text is cut at its end. In a pair, the longer text loses its
+        last wordpiece until both fit.
+        """
+        a, b = self._pieces(first), self._pieces(second)
+        room = self.max_seq_length - (3 if b else 2)
+        num_lost = packing.truncate_longest_first(a, b, room)
+        pieces, segments = packing.add_special_tokens(a, b, _CLS, _SEP)
+        tokens, words, begins = map(list, zip(*pieces, strict=True))
+        ids = self.tokenizer.convert_tokens_to_ids(tokens)
+        words = list(itertools.compress(words, begins))
+        word_ids = [n - 1 for n in itertools.accumulate(begins)]
+        return TextRow(index, tokens, ids, segments, words, word_ids, num_lost)
+
+    def single(self, text: str, index: int = 0) -> TextRow:
+        """Makes the row of a text faster: without tokens and words."""
+        ids, vocab = self.tokenizer.encode(text), self.tokenizer.vocab
+        kept, segment_ids = packing.add_special_tokens(
+            ids[: self.max_seq_length - 2], [], vocab["[CLS]"], vocab["[SEP]"]
+        )
+        num_lost = len(ids) + 2 - len(kept)
+        return TextRow(index, [], kept, segment_ids, [], [], num_lost)
+
+    def _pieces(self, text: str) -> list[tuple[str, str, bool]]:
+        """Returns wordpieces, their words, and whether each begins its word."""
+        return [
+            (token, word, i == 0)
+            for word, tokens in self.tokenizer.words(text)
+            for i, token in enumerate(tokens)
+        ]
 
 
 def windows(
@@ -174,15 +171,3 @@ def pad_rows(
     for i, row in enumerate(rows):
         word_ids[i, : len(row.word_ids)] = row.word_ids
     return batch | {"word_ids": word_ids}
-
-
-_CLS, _SEP = (("[CLS]", "[CLS]", True), ("[SEP]", "[SEP]", True))
-
-
-def _pieces(text: str, tokenizer: FullTokenizer) -> list[tuple[str, str, bool]]:
-    """Returns wordpieces, their words, and whether each begins its word."""
-    return [
-        (token, word, i == 0)
-        for word, tokens in tokenizer.words(text)
-        for i, token in enumerate(tokens)
-    ]

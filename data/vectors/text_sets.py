@@ -37,9 +37,7 @@ class TextOptions(Settings):
     train_file: str = setting("", "Tables: train set, a file of --data_dir.")
     dev_file: str = setting("", "Tables: the same for the dev set.")
     eval_task_name: str = setting(
-        "",
-        "Data to evaluate on, if other than --task_name.",
-        choices=("", *_SOURCES),
+        "", "Data to evaluate on, if not --task_name.", choices=("", *_SOURCES)
     )
     eval_data_dir: str = setting("", "Folder of --eval_task_name.")
     evaluation: str = setting(
@@ -61,9 +59,7 @@ class TextOptions(Settings):
     quoted: bool | None = optional(
         "Tables: cells may be in double quotes; default: in csv."
     )
-    drop_missing: bool = switch(
-        "Tables: leave out rows with an empty text or score."
-    )
+    drop_missing: bool = switch("Tables: leave out rows with an empty cell.")
     teacher_vectors: str = setting(
         "", "--loss=teacher: .npy file, a row for each row of the train set."
     )
@@ -85,14 +81,9 @@ class TextSets:
 
     def __post_init__(self):
         name = self.options.task_name
-        has_scores = GLUE.get(name, "") is None
-        if name in GLUE and self.scored != has_scores:
-            raise ValueError(
-                f"--task_name={name} has "
-                f"{'pairs with scores' if has_scores else 'positive pairs'}; "
-                f"give --loss={'cosent' if has_scores else 'negatives'}, or "
-                "other data."
-            )
+        if name in GLUE and self.scored != (GLUE[name] is None):
+            fitting = "negatives" if self.scored else "cosent"
+            raise ValueError(f"--task_name={name} needs --loss={fitting}.")
 
     def examples(self, set_name: str) -> Iterator[TextExample]:
         """Yields the examples of `train` or `dev`.
@@ -110,10 +101,7 @@ class TextSets:
                 example.vector = self.vectors[number]
             yield example
         if number < 0:
-            raise ValueError(
-                f"--task_name={name}: the {set_name} set is empty, expected at "
-                "least one example."
-            )
+            raise ValueError(f"--task_name={name}: {set_name} set is empty.")
 
     def _glue(self, set_name: str) -> Iterator[TextExample]:
         name = self.options.task_name
@@ -146,15 +134,9 @@ class TextSets:
         texts = tuple(map(row.text, columns))
         for column, text in zip(columns, texts, strict=True):
             if not text.strip():
-                row.fail(
-                    f"column {column} is empty, expected a text; remove the "
-                    "row, or give --drop_missing."
-                )
+                row.refuse(column, text, "a text, or --drop_missing")
         number = row.float(score) if score else None
         if self.limited and abs(number) > 1:
-            row.fail(
-                f"column {score} is {number:g}, expected -1 to 1, because "
-                "--loss=cosine compares it with a cosine; divide all scores "
-                "by the greatest."
-            )
+            expected = "-1 to 1 for --loss=cosine; divide all by the greatest"
+            row.refuse(score, number, expected)
         return TextExample(texts, number)

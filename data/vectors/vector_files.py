@@ -63,24 +63,22 @@ def open_writer(
     `layers` names each of the L layers, with a list for a mix of several;
     `pooled_shape` is (lines, L, W) if each line has one vector, otherwise None.
     """
-    with contextlib.ExitStack() as stack:
-        (temporary,) = stack.enter_context(files.whole_files([path]))
+    with files.open_whole(path) as file:
         if file_format == "tfrecord":
-            records = stack.enter_context(tfrecord.RecordWriter(temporary))
-            yield lambda line: records.write(to_example(line, layers))
+            frame = tfrecord.frame
+            yield lambda line: file.write(frame(to_example(line, layers)))
             return
-        file = stack.enter_context(files.open_write(temporary))
         if file_format == "jsonl":
             yield lambda line: file.write(to_json(line, layers).encode())
             return
-        archive = stack.enter_context(zipfile.ZipFile(_Stream(file), "w"))
-        _add_array(archive, "layers", np.array(layer_names(layers)))
-        if not pooled_shape:
-            yield lambda line: _add_line(archive, line)
-            return
-        member = stack.enter_context(_open_member(archive, "vectors"))
-        write = _array_writer(member, pooled_shape)
-        yield lambda line: write(line.vectors)
+        with zipfile.ZipFile(_Stream(file), "w") as archive:
+            _add_array(archive, "layers", np.array(layer_names(layers)))
+            if not pooled_shape:
+                yield lambda line: _add_line(archive, line)
+                return
+            with _open_member(archive, "vectors") as member:
+                write = _array_writer(member, pooled_shape)
+                yield lambda line: write(line.vectors)
 
 
 def open_array(path: str, problem: str) -> np.ndarray:
@@ -140,22 +138,13 @@ def to_example(line: LineVectors, layers: Sequence[int | str | list]) -> bytes:
     """Serializes a `tf.train.Example` (see `open_writer`)."""
     import tensorflow as tf
 
-    def texts(values):
-        encoded = [value.encode() for value in values]
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=encoded))
-
-    def integers(values):
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-
-    values = tf.train.FloatList(value=line.vectors.ravel())
-    feature = {
-        "linex_index": integers([line.index]),
-        "tokens": texts(line.names),
-        "layers": texts(layer_names(layers)),
-        "shape": integers(line.vectors.shape),
-        "values": tf.train.Feature(float_list=values),
-    }
-    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    example, names = tf.train.Example(), layer_names(layers)
+    feature = example.features.feature
+    feature["linex_index"].int64_list.value.append(line.index)
+    feature["tokens"].bytes_list.value.extend(x.encode() for x in line.names)
+    feature["layers"].bytes_list.value.extend(x.encode() for x in names)
+    feature["shape"].int64_list.value.extend(line.vectors.shape)
+    feature["values"].float_list.value.extend(line.vectors.ravel())
     return example.SerializeToString(deterministic=True)
 
 

@@ -18,6 +18,9 @@ from data.vectors.retrieval import unit
 from data.vectors.text_rows import read_texts
 from data.vectors.vector_files import open_array
 
+# A found text: `score` (the cosine), `row` (from 0) and `text`.
+Found = dict[str, Any]
+
 # Scores computed at once: 64 MB.
 _SCORES = 1 << 24
 _ROWS = 1 << 16
@@ -41,14 +44,11 @@ class Index:
     def _is_empty(self) -> np.ndarray:
         return np.array([not text.strip() for text in self.texts], bool)
 
-    def search(
-        self, questions: np.ndarray, k: int
-    ) -> Iterator[list[dict[str, Any]]]:
+    def search(self, questions: np.ndarray, k: int) -> Iterator[list[Found]]:
         """Yields the k texts of the highest cosine for each question.
 
-        Questions are float32 [Q, W]; empty texts are not found. Each text is a
-        dict: `score` (the cosine), `row` (from 0) and `text`; the highest score
-        is first, of equal ones the first row.
+        Questions are float32 [Q, W]; empty texts are not found. The highest
+        score is first, of equal ones the first row.
         """
         questions, at_once = unit(questions), max(1, _SCORES // _ROWS)
         for start in range(0, len(questions), at_once):
@@ -97,8 +97,7 @@ def write_facts(
     """
     if texts != texts_of(texts["file"], texts["column"]):
         raise ValueError(
-            f"{texts['file']} changed while it was read, so {path} is no index "
-            "of it; give a file that stays as it is."
+            f"{texts['file']} changed meanwhile; give one that stays as it is."
         )
     facts |= {"made_from": dict(model), "texts": texts}
     facts["sample_sha256"] = _sample_of(open_array(path, path))
@@ -119,18 +118,20 @@ def _sample_of(vectors: np.ndarray) -> str:
 
 def files_of(path: str) -> list[str]:
     """Returns the files that an index needs beside its vectors."""
+    facts = _read_facts(path)
+    return [manifests.path_of([path]), _place_of_texts(path, facts)]
+
+
+def _read_facts(path: str) -> dict[str, Any]:
     manifest = manifests.path_of([path])
     if not files.exists(manifest):
-        return []
-    return [manifest, _place_of_texts(path, _read_facts(manifest))]
-
-
-def _read_facts(manifest: str) -> dict[str, Any]:
+        raise FileNotFoundError(
+            f"There is no {manifest}: unknown what {path} is of; {_AGAIN}."
+        )
     names = ("made_from", "texts", "count", "is_unit", "sample_sha256")
-    facts, of_texts = read_json(manifest, names, _AGAIN), f"{manifest}: texts"
-    require_names(
-        facts["texts"], of_texts, ("file", "column", "sha256"), _AGAIN
-    )
+    facts = read_json(manifest, names, _AGAIN)
+    names = ("file", "column", "sha256")
+    require_names(facts["texts"], f"{manifest}: texts", names, _AGAIN)
     return facts
 
 
@@ -149,19 +150,9 @@ def _place_of_texts(path: str, facts: Mapping[str, Any]) -> str:
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:
-    """Opens an index that was made with the `model`.
-
-    Raises FileNotFoundError if a file is missing, ValueError if the index is
-    from another model, or the texts are not those that it was made from.
-    """
+    """Opens an index; refuses one of another model, or of other texts."""
     files.require_file(path, "index")
-    manifest = manifests.path_of([path])
-    if not files.exists(manifest):
-        raise FileNotFoundError(
-            f"{manifest}: no such file, so it is unknown what {path} was made "
-            f"from; {_AGAIN}."
-        )
-    facts = _read_facts(manifest)
+    facts = _read_facts(path)
     if changed := manifests.changes(facts["made_from"], model):
         raise ValueError(
             f"--index_file={path} was made with another model or flag: "
@@ -172,9 +163,6 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
     sample = _sample_of(vectors)
     said = facts["count"], facts["sample_sha256"], texts["sha256"]
     if said != (len(vectors), sample, files.sha256(file)):
-        raise ValueError(
-            f"{path} has vectors of {facts['count']} texts of {file}, but one "
-            f"of both files was changed since; {_AGAIN}."
-        )
+        raise ValueError(f"{path} or {file} was changed since; {_AGAIN}.")
     found = list(read_texts(file, texts["column"]))
     return Index(vectors, found, facts["is_unit"])

@@ -48,7 +48,7 @@ def test_a_text_in_the_folder_or_nowhere_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such text file"):
         run_demo._clear(tmp_path, str(tmp_path / "a.txt"))
     (tmp_path / "a.txt").write_text("a")
-    with pytest.raises(ValueError, match="which the demo replaces; move it"):
+    with pytest.raises(ValueError, match="which is replaced; move it"):
         run_demo._clear(tmp_path, str(tmp_path / "a.txt"))
 
 

@@ -17,7 +17,6 @@ from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.squad import records as squad_records
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
 from data.text.tokenization import FullTokenizer
@@ -134,7 +133,7 @@ def test_questions_have_them(tmp_path, tokenizer):
         SquadData(str(path)).read(),
         tokenizer,
         WindowOptions(max_seq_length=32, max_query_length=8),
-        ExampleOptions(is_training=True),
+        is_training=True,
     )
     squad_records.make_records(questions, str(tmp_path / "eval.tf_record"))
     (row,) = ids_in(tmp_path / "eval.tf_record")
@@ -150,7 +149,7 @@ def test_questions_have_them(tmp_path, tokenizer):
 
 
 def test_vectors_have_them_as_words(tokenizer):
-    row = text_rows.make_row(f"The x{MARK} man", tokenizer, 16)
+    row = text_rows.RowMaker(tokenizer, 16).line(f"The x{MARK} man")
     assert row.words == ["[CLS]", "the", "x", MARK, "man", "[SEP]"]
     assert row.input_ids[3] == 4
 

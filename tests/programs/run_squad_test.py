@@ -12,7 +12,7 @@ import tensorflow_datasets as tfds
 from data.records import reading
 from data.squad import windows
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from data.squad.scoring import normalize_answer
 from tests.support import fork_server
 from tests.support.tfds_support import TEXT, prepare
@@ -110,7 +110,7 @@ def test_every_question_is_answered_in_all_files(answered, goldens):
 def test_the_export_answers_as_the_program(answered, goldens):
     folder, _ = answered
     data = SquadData(str(goldens / "squad/dev-v2.0.json")).read()
-    examples = list(read_examples(data, ExampleOptions(False, True)))[::3]
+    examples = list(read_examples(data))[::3]
     answers = Predictor.load(str(folder / "export")).predict(
         [(x.question_text, x.paragraph.context) for x in examples]
     )

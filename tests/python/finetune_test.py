@@ -399,7 +399,7 @@ TABLE = [("a", "x"), ("b", "y")]
         (TABLE, {"dev": 1.5}, "--dev_share=1.5; it must be above 0 and below"),
         (TABLE, {"kind": "singel"}, "kind 'singel', expected one of single"),
         ([(1, "x")], {}, "line 1: column 'text' is 1, expected a text"),
-        (TABLE, {"dev": [("a", "z")]}, "column 'label' is 'z', which is not a"),
+        (TABLE, {"dev": [("a", "z")]}, "column 'label' is 'z', expected one"),
         (TABLE, {"max_seq_length": 1000}, "has 128 positions; pass"),
     ],
 )

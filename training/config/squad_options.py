@@ -67,15 +67,8 @@ class SquadOptions(TaskRunOptions):
         super()._check()
         # The model's run may say it, see `found_files.fill`.
         is_known = self.given is None or "version_2_with_negative" in self.given
-        has_null = self.answers.version_2_with_negative or not is_known
-        window_options.check_null_threshold(
-            self.find_null_threshold,
-            self.answers.null_score_diff_threshold,
-            {
-                "version_2_with_negative": has_null,
-                "do_predict": self.do_predict,
-            },
-        )
+        needs = ["version_2_with_negative"] * is_known + ["do_predict"]
+        window_options.check_null_threshold(self, *needs)
 
     @property
     def train_data(self) -> SquadData | None:

@@ -17,13 +17,13 @@ from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.squad import answers
 from data.squad.articles import SquadArticles
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer
-from data.vectors.text_rows import single_row
+from data.vectors.text_rows import RowMaker
 from training.export.asking import checked_row, listed
 from training.export.litert_model import LiteModel
 
@@ -131,8 +131,8 @@ class _Reader(LiteAnswers):
         asked = {"id": "", "question": question}
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
         articles = SquadArticles("", [("", content)], "")
-        examples = read_examples(articles, ExampleOptions(is_training=False))
-        asked = [*convert_examples(examples, self._tokenizer, lengths, False)]
+        examples = read_examples(articles)
+        asked = [*convert_examples(examples, self._tokenizer, lengths)]
         windows = asked[0][1]
         shape = len(windows), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)
@@ -190,7 +190,7 @@ class _Encoder(LiteAnswers):
 
     def answer(self, text):
         most = self._said["max_seq_length"]
-        row = single_row(self._prompt + text, self._tokenizer, most)
+        row = RowMaker(self._tokenizer, most).single(self._prompt + text)
         if row.num_lost:
             kept = most - 2
             logging.warning("%.40r lost all behind %d wordpieces.", text, kept)

@@ -11,7 +11,7 @@ from absl import logging
 from data.records import input_pipeline
 from data.settings import names_of
 from data.squad.articles import SquadArticles
-from data.squad.examples import ExampleOptions, SquadReport
+from data.squad.examples import SquadReport
 from data.squad.records import make_records as make_record_file
 from data.squad.window_options import (
     NUM_SPECIAL,
@@ -151,8 +151,8 @@ def _questions(
     is_training: bool = False,
 ) -> Questions:
     has_null = options.answers.version_2_with_negative
-    reading = ExampleOptions(is_training, has_null)
-    return Questions(data, tokenizer, options.windows, reading)
+    how = tokenizer, options.windows, is_training, has_null
+    return Questions(data, *how)
 
 
 def _with_threshold(
@@ -163,9 +163,8 @@ def _with_threshold(
     Raises ValueError for --find_null_threshold without the flag that it needs.
     """
     answers, folder = options.answers, options.output_dir
-    needs = {"version_2_with_negative": answers.version_2_with_negative}
+    check_null_threshold(options, "version_2_with_negative")
     given = answers.null_score_diff_threshold
-    check_null_threshold(options.find_null_threshold, given, needs)
     if not answers.version_2_with_negative or given is not None:
         return options
     found_here = read_threshold(folder) and described  # else of another model
@@ -253,7 +252,7 @@ def _records(
     opened: Opened, questions: Questions
 ) -> tuple[input_pipeline.RecordFiles, SquadReport]:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
-    windows, is_training = questions.options, questions.reading.is_training
+    windows, is_training = questions.options, questions.is_training
     path = opened.options.output_dir
     path = os.path.join(path, _RECORDS[not is_training])
     check = opened.teacher.check(opened.start) if is_training else None

@@ -47,9 +47,10 @@ class Opened(NamedTuple):
     def rows(self) -> Iterator[text_rows.TextRow]:
         """Yields a row for each line of the input."""
         length = self.options.max_seq_length
+        make = text_rows.RowMaker(self.tokenizer, length)
         lines = files.read_lines(self.options.input_file)
         for index, line in enumerate(lines):
-            yield text_rows.make_row(line, self.tokenizer, length, index)
+            yield make.line(line, index)
 
 
 def run(options: ExtractionOptions) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from data.vectors import text_rows, vector_index
+from data.vectors import vector_index
 from data.vectors.retrieval import unit
-from data.vectors.text_rows import TextRow
+from data.vectors.text_rows import RowMaker, TextRow
 from data.vectors.vector_files import LineVectors
 from modeling import checkpoints
 from modeling.embeddings import require_pairs
@@ -43,6 +43,7 @@ class TextVectors:
             )
         self.loaded = loaded
         self.max_seq_length = max_seq_length
+        self._rows = RowMaker(loaded.tokenizer, max_seq_length)
         # Options -> what computes by them: each traces its graph once.
         self._extractors: dict[tuple, Extractor] = {}
 
@@ -103,8 +104,7 @@ class TextVectors:
             )
         if second := "".join(texts[1:]):
             require_pairs(self.loaded.config, f"texts[{number}]")
-        tokenizer, most = self.loaded.tokenizer, self.max_seq_length
-        return text_rows.row_of(texts[0], second, tokenizer, most, number)
+        return self._rows.pair(texts[0], second, number)
 
 
 class SentenceVectors(TextVectors):
@@ -139,9 +139,8 @@ class SentenceVectors(TextVectors):
 
     def rows(self, texts: Iterable[str], prompt: str) -> Iterator[TextRow]:
         """Yields the rows of texts, with a prompt before each."""
-        tokenizer, most = self.loaded.tokenizer, self.max_seq_length
         for number, text in enumerate(texts):
-            yield text_rows.single_row(prompt + text, tokenizer, most, number)
+            yield self._rows.single(prompt + text, number)
 
     def sentence_extractor(self, batch_size: int) -> Extractor:
         """Returns what computes the vectors of rows before `finished`."""

@@ -8,7 +8,7 @@ from data.in_graph import answers
 from data.in_graph import windows as windows_in_graph
 from data.squad.answers import predict
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from data.squad.scoring import normalize_answer
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples, spans
@@ -22,8 +22,7 @@ LENGTHS = WindowOptions(96, 32, 16)
 
 def read(goldens, version):
     data = SquadData(str(goldens / f"squad/dev-{version}.json")).read()
-    is_2 = version == "v2.0"
-    return list(read_examples(data, ExampleOptions(False, is_2)))
+    return list(read_examples(data))
 
 
 def graph_windows(goldens, examples, lengths):
@@ -49,7 +48,7 @@ def test_windows_are_those_of_the_records(goldens, version, lengths):
     examples = read(goldens, version)
     windows, _, _ = graph_windows(goldens, examples, lengths)
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    converted = convert_examples(examples, tokenizer, lengths, False)
+    converted = convert_examples(examples, tokenizer, lengths)
     wanted = [window for _, some in converted for window in some]
     rows = windows.rows.to_list()
     assert len(rows) == len(wanted)
@@ -133,7 +132,7 @@ def check_null(prediction, probability, difference):
 def predicted(goldens, examples, scores, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     return predict(
-        list(convert_examples(examples, tokenizer, LENGTHS, False)),
+        list(convert_examples(examples, tokenizer, LENGTHS)),
         np.stack(scores, axis=2),
         options=options,
     )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import (
-    ExampleOptions,
     Paragraph,
     SquadExample,
     read_examples,
@@ -25,7 +24,6 @@ from tests.data.squad.support import WORD, article, paragraph, question, write
 GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
 SMALL = WindowOptions(max_seq_length=16, doc_stride=5, max_query_length=4)
 FILES = ("predictions", "nbest_predictions", "null_odds")
-PREDICT = ExampleOptions(is_training=False)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def tokenizer(goldens):
 
 
 def converted(examples, tokenizer, lengths):
-    return list(convert_examples(examples, tokenizer, lengths, False))
+    return list(convert_examples(examples, tokenizer, lengths))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +53,7 @@ def test_files_equal_the_original_s(
     options = AnswerOptions(20, 30, with_null, threshold)
     predictions = list(
         predict(
-            converted(read_examples(data, PREDICT), tokenizer, GOLDEN),
+            converted(read_examples(data), tokenizer, GOLDEN),
             np.stack([start_logits, end_logits], axis=2),
             options=options,
         )
@@ -185,7 +183,7 @@ def ask(tmp_path, tokenizer):
         data = write(
             tmp_path / "a.json", article(paragraph(context, *questions))
         )
-        examples = list(read_examples(data, PREDICT))
+        examples = list(read_examples(data))
         asked = list(converted(examples, tokenizer, SMALL))
         num_windows = sum(len(windows) for _, windows in asked)
         scores = np.random.default_rng(0).normal(size=(2, num_windows, 16))

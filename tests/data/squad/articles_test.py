@@ -7,7 +7,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from tests.data.squad.support import article, paragraph, write
 from tests.support.tfds_support import prepare
 
@@ -105,7 +105,7 @@ def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
     data = SquadData(tfds="my_squad", tfds_data_dir=folder)
     assert data.read().name == "--tfds=my_squad, train"
     examples = sorted(
-        read_examples(data.read(), ExampleOptions(True, True)),
+        read_examples(data.read(), True, True),
         key=lambda example: example.qas_id,
     )
     assert [
@@ -150,4 +150,4 @@ def test_a_data_set_of_another_kind_is_an_error(tmp_path):
         match="--tfds=no_squad, train, from question 1, paragraph 1: context "
         "is None, expected a text. Is it in SQuAD's form",
     ):
-        list(read_examples(data.read(), ExampleOptions(False)))
+        list(read_examples(data.read()))

@@ -265,7 +265,11 @@ def test_no_run_counts_twice_or_is_overwritten(tmp_path):
     for folders, out, message in (
         ([first, second, f"{first}/"], "out", "--runs=.*a/: give .* each once"),
         ([first, second], "link", "--output_dir: .*json is a file of --runs,"),
-        ([first, second], "model", "--output_dir=.*model holds a run, .*anoth"),
+        (
+            [first, second],
+            "model",
+            "--output_dir=.*model holds a run to keep; g",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             average_runs(folders, str(tmp_path / out))

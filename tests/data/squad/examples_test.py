@@ -6,16 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.squad.examples import (
-    ExampleOptions,
     SquadReport,
     read_examples,
 )
 from tests.data.squad import reference
 from tests.data.squad.support import article, paragraph, question, write
 
-TRAIN = ExampleOptions(is_training=True)
-TRAIN_2 = ExampleOptions(is_training=True, version_2_with_negative=True)
-PREDICT = ExampleOptions(is_training=False)
+TRAIN = {"is_training": True}
+TRAIN_2 = TRAIN | {"version_2_with_negative": True}
+PREDICT = {}
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def read(tmp_path):
         if isinstance(content[0], str):
             content = [article(paragraph(*content))]
         data = write(tmp_path / "squad.json", *content)
-        return list(read_examples(data, options, report))
+        return list(read_examples(data, report=report, **options))
 
     return run
 
@@ -60,7 +59,7 @@ def test_words_are_the_original_s(tmp_path_factory, context):
         tmp_path_factory.mktemp("words") / "a.json",
         article(paragraph(context, question("1"))),
     )
-    (example,) = read_examples(data, PREDICT)
+    (example,) = read_examples(data)
     assert example.paragraph.doc_tokens == reference.split_words(context)
     for word, offset in zip(
         example.paragraph.doc_tokens, example.paragraph.offsets, strict=True
@@ -245,21 +244,21 @@ PLACE = "squad.json, article 1"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (7, f"{PLACE}: 7 is not an object with paragraphs"),
-        ({"title": "x"}, f"{PLACE}: there is no paragraphs, expected a list"),
+        (7, f"{PLACE}: paragraphs is None, expected a list.* It is 7"),
+        ({"title": "x"}, f"{PLACE}: paragraphs is None, expected a list"),
         ({"paragraphs": {}}, f"{PLACE}: paragraphs is {{}}, expected a list"),
-        (article({}), f"{PLACE}, paragraph 1: there is no context, expected a"),
+        (article({}), f"{PLACE}, paragraph 1: context is None, expected a t"),
         (
             article({"context": "a"}),
-            f"{PLACE}, paragraph 1: there is no qas, expected a list",
+            f"{PLACE}, paragraph 1: qas is None, expected a list",
         ),
         (
             article(paragraph("a", {"question": "b"})),
-            f"{PLACE}, paragraph 1, question 1: there is no id, expected a ",
+            f"{PLACE}, paragraph 1, question 1: id is None, expected a text",
         ),
         (
             article(paragraph("a", {"id": "7"})),
-            r"question 1 \(id '7'\): there is no question, expected a text",
+            r"question 1 \(id '7'\): question is None, expected a text",
         ),
         (
             article(paragraph("a", question("7", None))),

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from data.records import tfrecord
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions
 from data.squad.records import make_records
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
@@ -36,8 +35,8 @@ def make(goldens, path):
         windows=GOLDEN,
     ):
         tokenizer = FullTokenizer(vocab_file, do_lower_case)
-        reading = ExampleOptions(is_training, version_2)
-        questions = Questions(data, tokenizer, windows, reading)
+        how = tokenizer, windows, is_training, version_2
+        questions = Questions(data, *how)
         return make_records(questions, str(path))
 
     return run

@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 
 from data.squad.articles import SquadData
 from data.squad.examples import (
-    ExampleOptions,
     Paragraph,
     SquadReport,
     read_examples,
 )
+from data.squad.paragraphs import TokenizedParagraph
 from data.squad.windows import (
-    TokenizedParagraph,
     WindowOptions,
-    _answer_tokens,
     convert_examples,
     feature_specs,
     spans,
@@ -44,10 +42,8 @@ def tokenizer(goldens):
 
 def convert(data, tokenizer, options, is_training, report=None):
     with_null = "v2.0" in data.name
-    examples = read_examples(data, ExampleOptions(is_training, with_null))
-    return list(
-        convert_examples(examples, tokenizer, options, is_training, report)
-    )
+    examples = read_examples(data, is_training, with_null)
+    return list(convert_examples(examples, tokenizer, options, report))
 
 
 def features(goldens, name):
@@ -254,7 +250,7 @@ def test_the_answer_s_span_equals_a_plain_search(tokenizer, words, data):
         start_position, end_position = start, end
         orig_answer_text = answer
 
-    assert _answer_tokens(Example, tokenized) == (
+    assert tokenized.answer_tokens(Example) == (
         reference.answer_span(
             pieces, first[start], first[end + 1] - 1, answer, tokenizer
         )

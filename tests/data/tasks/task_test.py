@@ -189,7 +189,7 @@ def test_right_answers_in_the_form_of_each_kind():
         ),
         (
             lambda: get_task("cola", "d", tfds="glue/cola"),
-            "--data_dir=d and --tfds=glue/cola are both sour",
+            "--data_dir=d and --tfds=glue/cola: give one, not both",
         ),
         (
             lambda: register("CoLA", ReviewProcessor),

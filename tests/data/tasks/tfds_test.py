@@ -157,7 +157,7 @@ def test_answers_keep_their_numbers_where_rows_are_missing(tmp_path):
             "--tfds=my_rte, test, line 1: 'idx' is None, expected the number "
             "of the example in GLUE's file, from 0, another one for each, for "
             "RTE.tsv. Add the feature, or read the data set with "
-            "--task_name=tsv, which writes no such file.",
+            "--task_name=tsv.",
         ),
         (
             [3, 3],

@@ -35,7 +35,7 @@ def tokenizer(tmp_path_factory):
     ],
 )
 def test_a_line_becomes_a_row(tokenizer, line, tokens, num_first):
-    row = text_rows.make_row(line, tokenizer, 16)
+    row = text_rows.RowMaker(tokenizer, 16).line(line)
     assert row.tokens == tokens.split()
     assert row.input_ids == [VOCAB.index(token) for token in row.tokens]
     num_second = len(row.tokens) - num_first
@@ -61,19 +61,21 @@ def test_a_line_becomes_a_row(tokenizer, line, tokens, num_first):
 def test_what_does_not_fit_is_cut_and_counted(
     tokenizer, line, length, tokens, num_lost
 ):
-    row = text_rows.make_row(line, tokenizer, length)
+    row = text_rows.RowMaker(tokenizer, length).line(line)
     assert row.tokens == tokens.split()
     assert row.num_lost == num_lost
     assert len(row.segment_ids) == len(row.word_ids) == len(row.tokens)
 
 
 def test_wordpieces_know_their_words(tokenizer):
-    row = text_rows.make_row("Unaffable, Zebra ||| caf\u00e9", tokenizer, 16)
+    row = text_rows.RowMaker(tokenizer, 16).line(
+        "Unaffable, Zebra ||| caf\u00e9"
+    )
     assert row.words == [
         *("[CLS]", "unaffable", ",", "zebra", "[SEP]", "cafe", "[SEP]")
     ]
     assert row.word_ids == [0, 1, 1, 1, 2, 3, 4, 5, 6]
-    cut = text_rows.make_row("a unaffable b", tokenizer, 5)
+    cut = text_rows.RowMaker(tokenizer, 5).line("a unaffable b")
     assert cut.tokens == ["[CLS]", "a", "un", "##aff", "[SEP]"]
     assert cut.words == ["[CLS]", "a", "unaffable", "[SEP]"]
     assert cut.word_ids == [0, 1, 2, 2, 3]
@@ -84,7 +86,7 @@ def test_wordpieces_are_the_tokenizers(goldens):
     path = goldens / "tokenization/torture.txt"
     lines = path.read_text("utf-8").split("\n")
     for line in lines:
-        row = text_rows.make_row(line, tokenizer, 10_000)
+        row = text_rows.RowMaker(tokenizer, 10_000).line(line)
         if "|||" not in line:
             assert row.tokens[1:-1] == tokenizer.tokenize(line)
 
@@ -94,7 +96,7 @@ def test_every_line_counts(tokenizer, tmp_path):
     path.write_bytes("\ufeffa\n\nb\u2028c\n\nd".encode())
     assert text_rows.count_lines(str(path)) == 5
     lines = text_rows.read_texts(str(path))
-    rows = [text_rows.make_row(line, tokenizer, 8) for line in lines]
+    rows = [text_rows.RowMaker(tokenizer, 8).line(line) for line in lines]
     assert [" ".join(row.tokens[1:-1]) for row in rows] == [
         *("a", "", "b c", "", "d")
     ]

@@ -96,9 +96,9 @@ def test_glue_by_name(tmp_path, name):
             [HEADER, "a\tb\t1", "", "a\tb\t1"],
             "line 3: 0 columns, expected 3.* empty",
         ),
-        ([HEADER, " \tb\t1"], "line 2: .*'text_a' is empty.*--drop_missing"),
+        ([HEADER, " \tb\t1"], "line 2: .*'text_a' is ' ', .*--drop_missing"),
         ([HEADER, "a\tb"], "line 2: 2 columns, expected 3"),
-        ([HEADER], "the train set is empty"),
+        ([HEADER], "--task_name=tsv: train set is empty"),
     ],
 )
 def test_bad_tables_are_refused_with_their_line(tmp_path, rows, message):

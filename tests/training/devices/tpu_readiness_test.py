@@ -368,7 +368,7 @@ def extractor_of(config, **options):
 def test_extract_features_runs_lines_of_one_shape(config, goldens, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     lines = ["the man went to the store", "he ||| went", ""]
-    rows = [text_rows.make_row(line, tokenizer, 32) for line in lines]
+    rows = [text_rows.RowMaker(tokenizer, 32).line(line) for line in lines]
     extractor = extractor_of(config, **options)
     batch, one = extractor._pad(rows), extractor._pad(rows[1:2])
     shapes = {name: value.shape for name, value in batch.items()}

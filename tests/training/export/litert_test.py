@@ -18,7 +18,7 @@ from ai_edge_litert.interpreter import Interpreter
 import bert
 from data.calibration import Calibration
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from data.text.vocabulary import load_vocab
 from modeling import BertConfig, SentenceEncoder, VectorForm, checkpoints
 from tests.support import rounding
@@ -167,7 +167,7 @@ def test_all_operations_are_built_in(wide, other):
 
 def questions(goldens):
     data = SquadData(str(goldens / "squad/dev-v2.0.json")).read()
-    examples = read_examples(data, ExampleOptions(False, True))
+    examples = read_examples(data)
     found = [(x.question_text, x.paragraph.context) for x in examples]
     return [
         *found,

@@ -9,7 +9,7 @@ import tensorflow as tf
 from data.records.feature_spec import encode_examples
 from data.squad.answers import predict
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import read_examples
 from data.squad.scoring import normalize_answer
 from data.squad.windows import convert_examples, feature_specs
 from data.text.tokenization import FullTokenizer
@@ -32,15 +32,14 @@ def answered(request, goldens, tmp_path_factory):
     folder = tmp_path_factory.mktemp("squad")
     write_questions(goldens, folder, version, "bert_config.json")
     data = SquadData(str(goldens / f"squad/dev-{version}.json")).read()
-    read = read_examples(data, ExampleOptions(False, version == "v2.0"))
+    read = read_examples(data)
     return version, list(read), folder, saved_model.load(str(folder))
 
 
 def windows_of(goldens, examples, serving):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    converted = convert_examples(
-        examples, tokenizer, serving.description.windows, False
-    )
+    lengths = serving.description.windows
+    converted = convert_examples(examples, tokenizer, lengths)
     return [window for _, windows in converted for window in windows]
 
 
@@ -98,7 +97,7 @@ def expected(answered, goldens):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     windows = serving.description.windows
     return predict(
-        list(convert_examples(examples, tokenizer, windows, False)),
+        list(convert_examples(examples, tokenizer, windows)),
         np.stack([logits["start_logits"], logits["end_logits"]], axis=2),
         options=serving.description.answers,
     )

@@ -29,7 +29,7 @@ def rows(goldens):
     lines = (goldens / "extract_features/input.txt").read_text("utf-8")
     lines = ["", *lines.splitlines(), "a b", "x ||| y, z"]
     return [
-        text_rows.make_row(line, tokenizer, 40, i)
+        text_rows.RowMaker(tokenizer, 40).line(line, i)
         for i, line in enumerate(lines)
     ]
 

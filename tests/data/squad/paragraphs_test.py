@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.squad.examples import Paragraph
-from data.squad.final_text import final_text
-from data.squad.windows import TokenizedParagraph
+from data.squad.paragraphs import TokenizedParagraph
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 from tests.data.squad.support import WORD
@@ -36,4 +35,4 @@ def test_texts_equal_the_plain_alignment(goldens, words, lower, data):
         "token_to_orig_map": dict(enumerate(tokenized.word_of_token)),
     }
     expected = reference._text(feature, first, last, words, lower)
-    assert final_text(tokenized, first, last)[0] == expected
+    assert tokenized.final_text(first, last)[0] == expected
