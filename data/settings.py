@@ -124,24 +124,6 @@ class Settings:
     def _check(self) -> None:
         """Refuses values that contradict each other; subclasses override it."""
 
-    def _need(self, name: str, *others: str) -> None:
-        """Refuses a flag, if it is given, without the others."""
-        if self.changed().get(name) and not all(map(self.find, others)):
-            needed = " and ".join(f"--{other}" for other in others)
-            raise ValueError(
-                f"--{name} needs {needed}; give that, too, or drop --{name}."
-            )
-
-    def _exclude(self, name: str, *others: str) -> None:
-        """Refuses a flag, if it is given, with any of the others."""
-        given = {n: x for n, x in self.changed().items() if x not in (None, "")}
-        for other in others:
-            if name in given and other in given:
-                raise ValueError(
-                    f"--{name}={given[name]} contradicts "
-                    f"--{other}={given[other]}; drop one."
-                )
-
     def _flat(self) -> Iterator[tuple[dataclasses.Field, Any]]:
         """Yields fields and values, those of groups in place of the group."""
         for field in dataclasses.fields(self):
@@ -324,13 +306,6 @@ def fields_of(options_class: type) -> Iterator[Field]:
         flag = bounds and (bounds.flag or field.name)
         fixed = field.metadata.get("fixed", {})
         yield Field(
-            options_class,
-            field.name,
-            flag,
-            hint,
-            item,
-            field.default,
-            is_optional,
-            bounds,
-            fixed,
+            *(options_class, field.name, flag, hint, item),
+            *(field.default, is_optional, bounds, fixed),
         )

@@ -1,5 +1,6 @@
 """Options of the programs, and the flags made of them. No TensorFlow.
 
+options              base class: flags that need or exclude others
 shared_help          help of flags that several programs have
 run_options          for devices, training and export
 distill_options      for learning from a larger model

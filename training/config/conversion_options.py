@@ -1,12 +1,13 @@
 """Options of convert_checkpoint.py."""
 
-from data.settings import Settings, optional, setting
+from data.settings import optional, setting
 from data.tasks import KINDS
+from training.config.options import Options
 
 FORMATS = ("original", "huggingface")
 
 
-class ConversionOptions(Settings):
+class ConversionOptions(Options):
     """What convert_checkpoint.py does."""
 
     model: str = setting(

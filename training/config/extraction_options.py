@@ -1,10 +1,11 @@
 """Options of extract_features.py."""
 
-from data.settings import Settings, optional, setting, switch
+from data.settings import optional, setting, switch
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
 from training.config import shared_help
+from training.config.options import Options
 from training.config.run_options import DeviceOptions
 
 
@@ -22,7 +23,7 @@ def parse_layers(text: str) -> tuple[int | str, ...]:
     return tuple(layers)
 
 
-class VectorOptions(Settings):
+class VectorOptions(Options):
     """Which vectors are made of a text."""
 
     layers: tuple[int | str, ...] = setting(
@@ -66,7 +67,7 @@ class VectorOptions(Settings):
         return factor * config.hidden_size
 
 
-class ExtractionOptions(Settings):
+class ExtractionOptions(Options):
     """What extract_features.py does.
 
     `given` holds the flags that the command gives; None = all.

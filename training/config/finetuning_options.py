@@ -6,19 +6,20 @@ from typing import Any, ClassVar
 
 from data import tasks
 from data.finetuning.long_text import LongTextOptions
-from data.settings import Settings, amount, group, optional, setting, switch
+from data.settings import amount, group, optional, setting, share, switch
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
 from training.config import shared_help
 from training.config.distill_options import DistillOptions
-from training.config.run_options import DeviceOptions, TrainOptions, check_found
+from training.config.options import Options
+from training.config.run_options import DeviceOptions, TrainOptions
 
 # As the server and the released folders call them, in the order of Table 1.
 GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
 DIAGNOSTIC = "AX"
 
 
-class FinetuningOptions(Settings):
+class FinetuningOptions(Options):
     """How a model is fine-tuned, evaluated and asked."""
 
     bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
@@ -27,8 +28,8 @@ class FinetuningOptions(Settings):
     num_train_epochs: float = setting(
         3.0, "Passes over the train set.", above=0
     )
-    warmup_proportion: float = setting(
-        0.1, "Share of the updates in which the rate rises.", least=0, most=1
+    warmup_proportion: float = share(
+        0.1, "Share of the updates in which the rate rises."
     )
     predict_batch_size: int = setting(8, "Rows predicted at once.", least=1)
     eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
@@ -61,7 +62,7 @@ class FinetuningOptions(Settings):
     device: DeviceOptions
 
 
-class TaskRunOptions(Settings):
+class TaskRunOptions(Options):
     """What every run of fine-tuning has.
 
     `given` holds the flags that the command gives; None = all.
@@ -79,7 +80,7 @@ class TaskRunOptions(Settings):
         self._need("early_stopping_patience", "save_best")
         if self.do_train:
             self._need("save_best", "eval_every_steps")
-        check_found(self, "vocab_file", "bert_config_file")
+        self._require("vocab_file", "bert_config_file")
 
     @property
     def output_dir(self) -> str:
@@ -92,7 +93,7 @@ class TaskRunOptions(Settings):
         return self.do_train and self.finetuning.train.eval_every_steps > 0
 
 
-class TrialOptions(Settings):
+class TrialOptions(Options):
     """How many times a task is trained, and with which settings."""
 
     num_trials: int = setting(
@@ -119,7 +120,7 @@ class TrialOptions(Settings):
                 raise ValueError(f"{text} has a value twice; give each once.")
 
 
-class TaskOptions(Settings):
+class TaskOptions(Options):
     """Options of some tasks, above all tables (tsv, csv, jsonl).
 
     The other tasks refuse them. None = not given.
@@ -269,7 +270,7 @@ class ClassifierOptions(TaskRunOptions):
             self._need(name, "do_eval")
         for name in task_names(self.task_name):
             tasks.require_task(name)
-        check_found(self, "task_name")
+        self._require("task_name")
         super()._check()
 
 

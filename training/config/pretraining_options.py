@@ -3,14 +3,15 @@
 import os
 
 from data.pretraining.data_options import PretrainingDataOptions
-from data.settings import Settings, group, optional, setting, share, switch
+from data.settings import group, optional, setting, share, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
 from training.config import shared_help
 from training.config.objective_options import ObjectiveOptions
-from training.config.run_options import DeviceOptions, TrainOptions, check_found
+from training.config.options import Options
+from training.config.run_options import DeviceOptions, TrainOptions
 
 
-class PretrainingOptions(Settings):
+class PretrainingOptions(Options):
     """What run_pretraining.py does.
 
     `masking` tells how to mask records while they are read; None = they have
@@ -128,7 +129,7 @@ class PretrainingOptions(Settings):
             )
         self.objectives.check(self.objective)
         self._check_beginning()
-        check_found(self, "bert_config_file", *self.needs_vocab)
+        self._require("bert_config_file", *self.needs_vocab)
 
     def _check_beginning(self) -> None:
         """Refuses contradictions about what training begins with."""

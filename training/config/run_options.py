@@ -4,28 +4,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from data.settings import Settings, amount, optional, positive, setting, switch
+from data.settings import amount, optional, positive, setting, switch
 from data.storage import files
 from training.config import shared_help
+from training.config.options import Options
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 SIGNATURES = ("ids", "examples", "text")
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu")
-
-
-def check_found(options: Settings, *flags: str) -> None:
-    """Raises ValueError for files that are not given and cannot be found."""
-    folder = options.find("output_dir")
-    others = map(options.find, ("init_checkpoint", "continue_from"))
-    if any(others) or "://" in folder:
-        return
-    for flag in flags:
-        if not options.find(flag) and not files.exists(folder):
-            raise ValueError(
-                f"Flag --{flag} must have a value other than None: there is "
-                "no --init_checkpoint to look beside, and nothing yet in "
-                f"--output_dir={folder}. Give the flag, or the folder of a run."
-            )
 
 
 def dtype_policy(precision: str) -> str:
@@ -37,7 +23,7 @@ def dtype_policy(precision: str) -> str:
     return precision if precision == "float32" else f"mixed_{precision}"
 
 
-class DeviceOptions(Settings):
+class DeviceOptions(Options):
     """Where and in which arithmetic a program computes."""
 
     use_tpu: bool = switch("Whether to use a TPU.")
@@ -82,7 +68,7 @@ class DeviceOptions(Settings):
             self._exclude("use_tpu", "distribution_strategy")
 
 
-class LogOptions(Settings):
+class LogOptions(Options):
     """How a program writes its log."""
 
     log_format: str = setting(
@@ -92,7 +78,7 @@ class LogOptions(Settings):
     )
 
 
-class TrainOptions(Settings):
+class TrainOptions(Options):
     """How a model is trained.
 
     `on_step` has no flag: it is called after each step with the step and its
@@ -226,7 +212,7 @@ class TrainOptions(Settings):
             )
 
 
-class ServingOptions(Settings):
+class ServingOptions(Options):
     """What the clients of an export send, and what they receive."""
 
     signatures: tuple[str, ...] = setting(
@@ -256,7 +242,7 @@ class ServingOptions(Settings):
             )
 
 
-class ExportOptions(Settings):
+class ExportOptions(Options):
     """What is exported, and where to."""
 
     do_export: bool = setting(True, shared_help.DO_EXPORT)

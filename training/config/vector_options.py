@@ -1,14 +1,15 @@
 """Options of run_sentence_vectors.py."""
 
-from data.settings import Settings, group, optional, setting, switch
+from data.settings import group, optional, setting, switch
 from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
 from training.config import shared_help
 from training.config.finetuning_options import TaskRunOptions
+from training.config.options import Options
 from training.config.run_options import DeviceOptions
 
 
-class FormOptions(Settings):
+class FormOptions(Options):
     """How a text becomes one vector."""
 
     pooling: str | None = optional(
@@ -99,7 +100,7 @@ class SentenceOptions(TaskRunOptions):
         return TextSets(options=options, scored=scored)
 
 
-class EncodingOptions(Settings):
+class EncodingOptions(Options):
     """Which vectors are written, or what is searched."""
 
     do_encode: bool = switch("Write the vectors of the texts of --input_file.")

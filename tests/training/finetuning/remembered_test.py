@@ -325,7 +325,7 @@ def test_another_task_has_its_own_options(trained, goldens):
     """`--kind` of tables, which this command does not give, is none of them."""
     folder, options = trained
     data = str(goldens / "classifier/CoLA")
-    with pytest.raises(ValueError, match="labels l0, l1 .*another --outp"):
+    with pytest.raises(ValueError, match="labels l0, l1, .*another --outp"):
         run(later(options, ["task_name"], task_name="CoLA", data_dir=data))
 
 
