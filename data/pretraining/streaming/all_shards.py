@@ -19,7 +19,7 @@ from data.pretraining.streaming import shards
 from data.pretraining.streaming.plan import Plan, make_plan
 from data.pretraining.streaming.publishing import finished_shards, publish
 from data.processes import Workers
-from data.storage import files, outputs
+from data.storage import files, manifests, outputs
 
 # Writes the given shards and returns when all are finished.
 Runner = Callable[[Sequence[shards.ShardTask]], None]
@@ -61,7 +61,8 @@ def write_shards(
         logging.info("%s", sample)
     counts = publish(plan, reports)
     log_counts(counts, recipe.options, time.monotonic() - start_s)
-    logging.info("The records are described in %s.", plan.manifest_path)
+    manifest_path = manifests.path_of(output_files)
+    logging.info("The records are described in %s.", manifest_path)
     return counts
 
 

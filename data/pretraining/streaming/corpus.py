@@ -8,8 +8,9 @@ line of white space ends a document.
 """
 
 import io
+import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import google_crc32c
 
@@ -41,14 +42,11 @@ class Block(NamedTuple):
 class FileScan(NamedTuple):
     """The result of scanning a file.
 
+    `facts` are name, bytes, documents and checksum, as the manifest has them.
     `blocks` are numbered from the start of the file; empty if there is no text.
-    `crc32c` is the checksum of all bytes.
     """
 
-    path: str
-    num_bytes: int
-    num_documents: int
-    crc32c: int
+    facts: dict[str, Any]
     blocks: tuple[Block, ...]
 
 
@@ -87,7 +85,13 @@ def scan_file(path: str, block_bytes: int) -> FileScan:
         block_checksum = google_crc32c.extend(block_checksum, line)
     if num_documents > number:
         end_block()
-    return FileScan(path, position, num_documents, checksum, tuple(blocks))
+    facts = {
+        "name": os.path.basename(path),
+        "bytes": position,
+        "documents": num_documents,
+        "crc32c": f"{checksum:08x}",
+    }
+    return FileScan(facts, tuple(blocks))
 
 
 def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:

@@ -30,17 +30,18 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
     """
     reports = {}
     published = [None] * len(plan.tasks)
-    manifest = manifests.of_shard(plan.output_files[0])
+    manifest = manifests.of_shard(plan.tasks[0].output)
     if manifest.get("made_from") == plan.facts:
         published = manifest["shards"]
-    for task, output, other in zip(
-        plan.tasks, plan.output_files, published, strict=True
-    ):
-        report = load_report(task.path)
+    for task, other in zip(plan.tasks, published, strict=True):
+        report = load_report(task.path) or other
         # Without the first file, the shard has its final name: the run ended
         # or was stopped while it renamed the shards.
-        if _is_whole(task.path, report) or _is_whole(output, report or other):
-            reports[task.index] = report or other
+        if report and any(
+            manifests.is_complete(path, report["sha256"])
+            for path in (task.path, task.output)
+        ):
+            reports[task.index] = report
         else:
             files.remove(report_path(task.path))
     return reports
@@ -59,33 +60,25 @@ def publish(plan: Plan, reports: Reports) -> dict[str, int]:
         "made_from": plan.facts,
         "shards": [
             {
-                "file": os.path.basename(output),
-                "sha256": reports[index]["sha256"],
-                "counts": reports[index]["counts"],
+                "file": os.path.basename(task.output),
+                "sha256": reports[task.index]["sha256"],
+                "counts": reports[task.index]["counts"],
             }
-            for index, output in enumerate(plan.output_files)
+            for task in plan.tasks
         ],
     }
-    waiting = [
-        (task.path, output)
-        for task, output in zip(plan.tasks, plan.output_files, strict=True)
-        if files.exists(task.path)
-    ]
-    if waiting or manifests.read(plan.manifest_path) != manifest:
-        manifests.remove(plan.output_files)
-        for path, output in waiting:
-            files.rename(path, output)
+    waiting = [task for task in plan.tasks if files.exists(task.path)]
+    paths = dict.fromkeys(manifests.path_of([path]) for path in plan.outputs)
+    if waiting or manifests.read(next(iter(paths))) != manifest:
+        manifests.remove(plan.outputs)
+        for task in waiting:
+            files.rename(task.path, task.output)
         # The first one is the last: it says that all are complete.
-        names = dict.fromkeys(manifests.path_of([p]) for p in plan.output_files)
-        for path in reversed(names):
+        for path in reversed(paths):
             write_json(path, manifest)
     _clean_up(plan)
     _log_other_files(plan)
     return dict(totals)
-
-
-def _is_whole(path: str, report: Mapping[str, Any] | None) -> bool:
-    return bool(report) and manifests.is_complete(path, report["sha256"])
 
 
 def _clean_up(plan: Plan) -> None:
@@ -102,7 +95,7 @@ def _clean_up(plan: Plan) -> None:
 
 def _log_other_files(plan: Plan) -> None:
     """Logs files of the same name that are not part of this data set."""
-    name = manifests.data_set_name(plan.output_files)
+    name = manifests.data_set_name(plan.outputs)
     if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
         logging.info(
             f"{len(rests)} files of unfinished runs with other flags are "
@@ -110,9 +103,9 @@ def _log_other_files(plan: Plan) -> None:
             "run is active."
         )
     found = files.find(f"{glob.escape(name)}-?????-of-?????")
-    if others := sorted(set(found) - set(plan.output_files)):
+    if others := sorted(set(found) - set(plan.outputs)):
         logging.warning(
             f"{len(others)} other shards are beside these, such as "
             f"{others[0]}: a glob like {name}-* reads both; use "
-            f"{name}@{len(plan.output_files)}, or remove the others."
+            f"{name}@{len(plan.tasks)}, or remove the others."
         )
