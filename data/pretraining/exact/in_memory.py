@@ -12,6 +12,7 @@ import itertools
 import os
 import random
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -19,13 +20,13 @@ from absl import logging
 
 from data import progress
 from data.pretraining import report
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import examples
 from data.pretraining.groups import DocumentGroup
 from data.pretraining.recipe import Recipe, Tools, make_tools
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests, outputs
 from data.storage.json_files import write_json
+from data.text import packing
 
 _AT_ONCE = 4096
 
@@ -56,7 +57,7 @@ def write_pretraining_data(
     instances = examples.create_training_instances(
         group, tools.wordpieces, options, rng
     )
-    columns = _columns(instances, options, group.tokens.typecode)
+    columns = _columns(instances, tools, options.next_sentence_prediction)
     with files.whole_files(output_files) as paths:
         _write_shuffled(columns, rng, tools, paths)
         manifests.remove(output_files)
@@ -83,19 +84,19 @@ def _write_manifests(
         {"name": os.path.basename(path), "bytes": files.size(path)}
         for path in input_files
     ]
-    facts = recipe.facts() | {"corpus": corpus}
     shards = collections.defaultdict(list)
     for index, path in enumerate(output_files):
+        if files.is_stream(path):  # nothing stands beside a pipe
+            continue
         number = len(range(index, counts["examples"], len(output_files)))
         numbers = {"examples": number, "bytes": files.size(path)}
         shard = {"file": os.path.basename(path), "counts": numbers}
-        if not files.is_stream(path):  # nothing stands beside a pipe
-            shards[manifests.path_of([path])].append(shard)
+        shards[manifests.path_of([path])].append(shard)
     for path, found in shards.items():
         manifest = {
             "counts": counts,
             "vocab_size": recipe.num_ids,
-            "made_from": facts,
+            "made_from": recipe.facts() | {"corpus": corpus},
             "shards": found,
         }
         write_json(path, manifest)
@@ -135,54 +136,34 @@ def _lines(path: str) -> Iterator[str]:
 
 def _columns(
     instances: Iterator[examples.TrainingInstance],
-    options: PretrainingDataOptions,
-    typecode: str,
-) -> dict[str, np.ndarray]:
-    blocks = []
-    while block := list(itertools.islice(instances, _AT_ONCE)):
-        blocks.append(_padded(block, options, typecode))
-    return {
-        name: np.concatenate([block.pop(name) for block in blocks])
-        for name in list(blocks[0])
-    }
-
-
-def _padded(
-    instances: Sequence[examples.TrainingInstance],
-    options: PretrainingDataOptions,
-    typecode: str,
+    tools: Tools,
+    has_pairs: bool,
 ) -> dict[str, np.ndarray]:
     """Pads instances to the columns of `feature_spec.pretraining_features`.
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
-    seq, predictions = options.max_seq_length, options.max_predictions_per_seq
-    tokens, segment_ids, positions, labels, random_next = zip(
-        *instances, strict=True
-    )
-    if not options.next_sentence_prediction:
-        random_next = [feature_spec.NO_PAIR] * len(tokens)
-    input_ids, input_mask = _pad(tokens, seq, typecode)
-    masked_lm_ids, masked_lm_weights = _pad(labels, predictions, typecode)
+    wide = tools.wordpieces.typecode
+    types = {"input_ids": wide, "masked_lm_ids": wide}
+    types |= {"masked_lm_positions": "i", "next_sentence_labels": "b"}
+    columns = {s.name: array(types.get(s.name, "B")) for s in tools.specs}
+    for instance in instances:
+        label = instance.is_random_next if has_pairs else feature_spec.NO_PAIR
+        row = {
+            "input_ids": instance.tokens,
+            "input_mask": [1] * len(instance.tokens),
+            "segment_ids": instance.segment_ids,
+            "masked_lm_positions": instance.masked_lm_positions,
+            "masked_lm_ids": instance.masked_lm_labels,
+            "masked_lm_weights": [1] * len(instance.masked_lm_labels),
+            "next_sentence_labels": [label],
+        }
+        for spec in tools.specs:
+            columns[spec.name].extend(packing.pad(row[spec.name], spec.length))
     return {
-        "input_ids": input_ids,
-        "input_mask": input_mask,
-        "segment_ids": _pad(segment_ids, seq, "B")[0],
-        "masked_lm_positions": _pad(positions, predictions, "i")[0],
-        "masked_lm_ids": masked_lm_ids,
-        "masked_lm_weights": masked_lm_weights,
-        "next_sentence_labels": np.array(random_next)[:, None],
+        spec.name: np.reshape(columns[spec.name], (-1, spec.length))
+        for spec in tools.specs
     }
-
-
-def _pad(
-    rows: Sequence[Sequence[int]], length: int, typecode: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns rows [N, length] padded with 0, and a mask of the real values."""
-    real = np.arange(length) < np.array([[len(row)] for row in rows])
-    values = np.zeros(real.shape, typecode)
-    values[real] = np.fromiter(itertools.chain.from_iterable(rows), typecode)
-    return values, real
 
 
 def _write_shuffled(
