@@ -7,7 +7,15 @@ from typing import Any
 Values = Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+# What rows of several studies differ by: flags of their records, and fields.
+NO_PAIRS = {"next_sentence_prediction": False}
+LEFT_TO_RIGHT = {
+    "records": NO_PAIRS,
+    "pretraining": {"objective": "left_to_right"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
 class Row:
     """A row of a study's table: what differs from the study's base.
 
