@@ -2,7 +2,7 @@
 
 import collections
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from data.storage import files
@@ -15,13 +15,12 @@ from studies.engine.statistics import Values, sign_agrees
 class Found:
     """What has been measured so far; `missing` runs are not done yet.
 
-    `measures` are the study's, in the order of the report. `values` are
-    row, measure -> seed -> value in the report's unit; `seconds` are row ->
-    seconds of its runs, pretraining included.
+    `values` are row, measure -> seed -> value in the report's unit; `seconds`
+    are row -> seconds of its runs, pretraining included.
     """
 
-    def __init__(self, measures: Sequence[str]):
-        self.measures = measures
+    def __init__(self, study: Study):
+        self.study = study
         self.values = collections.defaultdict(dict)
         self.seconds = collections.defaultdict(float)
         self.missing = 0
@@ -31,7 +30,7 @@ class Found:
     ) -> None:
         """Adds the `seconds` and the measures among the `values` of a run."""
         self.seconds[row.name] += result["seconds"]
-        for name in self.measures:
+        for name in self.study.measures:
             measure = MEASURES[name]
             if measure.run == run and measure.applies(row):
                 value = measure.factor * result["values"][measure.metric]
@@ -41,7 +40,7 @@ class Found:
     def measured(self) -> list[str]:
         """The measures that have a value."""
         names = {name for _, name in self.values}
-        return [name for name in self.measures if name in names]
+        return [name for name in self.study.measures if name in names]
 
     def of(self, row: Row, measure: str) -> Values | None:
         """Returns mean and spread of a row's measure; None = not measured."""
@@ -49,9 +48,7 @@ class Found:
         return Values.of(list(values.values())) if values else None
 
 
-def write(
-    study: Study, found: Found, output_dir: str, facts: Mapping[str, str]
-) -> None:
+def write(found: Found, output_dir: str, facts: Mapping[str, str]) -> None:
     """Writes study.tsv and study.md, once something has been measured.
 
     `facts` are settings, for the end of the report.
@@ -62,19 +59,18 @@ def write(
     for (row, measure), values in found.values.items():
         rows += [[row, measure, seed, v] for seed, v in values.items()]
     files.write_text(os.path.join(output_dir, "study.tsv"), tsv(rows))
-    text = "\n".join(_lines(study, found, facts)) + "\n"
+    text = "\n".join(_lines(found, facts)) + "\n"
     files.write_text(os.path.join(output_dir, "study.md"), text)
 
 
-def _lines(
-    study: Study, found: Found, facts: Mapping[str, str]
-) -> Iterator[str]:
+def _lines(found: Found, facts: Mapping[str, str]) -> Iterator[str]:
     """The lines of study.md."""
+    study = found.study
     yield f"# {study.title}\n\n{study.source}. {study.question}\n"
     if found.missing:
         yield f"{found.missing} runs are not done yet.\n"
     for measure in found.measured:
-        yield from _measure(study, found, measure)
+        yield from _measure(found, measure)
     yield from _paper(study)
     yield "## Settings\n"
     yield from (f"- {note}" for note in study.notes)
@@ -89,9 +85,9 @@ def _lines(
             yield f"| {row.title} | {found.seconds[row.name] / 60:.1f} |"
 
 
-def _measure(study: Study, found: Found, measure: str) -> Iterator[str]:
+def _measure(found: Found, measure: str) -> Iterator[str]:
     """The table of a measure: ours | the paper's | does the sign agree."""
-    column = study.nearest.get(measure)
+    study, column = found.study, found.study.nearest.get(measure)
     better = "less" if MEASURES[measure].less_is_better else "more"
     yield f"## {MEASURES[measure].title} ({better} is better)\n"
     names = ["row", "ours", "difference"]

@@ -63,7 +63,7 @@ def _make(
         *(options.study, len(jobs), minutes, percent),
     )
     names = {"total": total, "initial": before, "unit": "expected seconds"}
-    found = report.Found(study.measures)
+    found = report.Found(study)
     facts = _settings(study, options)
     steps = SCALES[options.scale].steps_of(study)
     with Progress(f"study {options.study}", **names) as progress:
@@ -72,9 +72,9 @@ def _make(
             found.add(job.row, job.run, job.seed, _result(job, prepare, data))
             found.missing = len(jobs) - number
             if not was_done or is_last:
-                report.write(study, found, options.output_dir, facts)
+                report.write(found, options.output_dir, facts)
             if is_last or jobs[number].row is not job.row:
-                picture.draw(study, found, options.output_dir, steps)
+                picture.draw(found, options.output_dir, steps)
             if not was_done:
                 figures = f"run {number} of {len(jobs)}: {job.folder}"
                 progress.advance(round(job.seconds), figures)
@@ -85,16 +85,12 @@ def _make(
 def _require_same_data(jobs: Iterable[Job], data: StudyData) -> None:
     """Refuses other data than those of finished runs, before any run."""
     for job in jobs:
-        if not (_is_done(job) and data.gives(job.run)):
-            continue
-        path = os.path.join(job.folder, _RUN)
-        made_from = read_json(path)["made_from"]
-        kept = {n: x for n, x in made_from.items() if not _FILE.search(n)}
-        manifests.require_same(
-            path,
-            kept | data.checksums(job.run),
-            "give the same files, or another --output_dir",
-        )
+        if _is_done(job) and data.has(job.run):
+            path = os.path.join(job.folder, _RUN)
+            made_from = read_json(path)["made_from"]
+            kept = {n: x for n, x in made_from.items() if not _FILE.search(n)}
+            remedy = "give the same files, or another --output_dir"
+            manifests.require_same(path, kept | data.checksums(job.run), remedy)
 
 
 def _result(job: Job, prepare: Prepare, data: StudyData) -> dict[str, Any]:
