@@ -104,9 +104,8 @@ def main() -> None:
             input_files, output_files, options.recipe
         )
         return
-    runner = None
-    if options.runner:
-        runner = beam_runner(options.runner, options.beam_options)
+    name = options.runner
+    runner = beam_runner(name, options.beam_options) if name else None
     if options.input_file:
         input_files = files.expand_patterns(options.input_file)
     else:

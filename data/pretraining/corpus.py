@@ -123,8 +123,7 @@ def text_documents(lines: Iterable[str]) -> list[Document]:
     if len(sentences) < _MIN_SENTENCES:
         raise ValueError(
             f"the text has {len(sentences)} sentences in {len(documents)} "
-            f"documents; expected at least {_MIN_SENTENCES} sentences "
-            "(thousands, to learn anything)."
+            f"documents; expected at least {_MIN_SENTENCES} sentences."
         )
     if len(sentences) < 5 * len(documents) or len(documents) < _MIN_DOCUMENTS:
         size = len(sentences) // _MIN_DOCUMENTS
@@ -147,13 +146,13 @@ def split_train_eval(
     empty.
     """
     documents = [document for document in documents if len(document) >= 2]
-    by_hash = sorted(
-        range(len(documents)),
-        key=lambda i: hashlib.sha256("\n".join(documents[i]).encode()).digest(),
-    )
+
+    def digest(i: int) -> bytes:
+        return hashlib.sha256("\n".join(documents[i]).encode()).digest()
+
     room = _EVAL_SHARE * sum(map(len, documents))
     chosen = set()
-    for i in by_hash:
+    for i in sorted(range(len(documents)), key=digest):
         if len(documents[i]) <= room:
             room -= len(documents[i])
             chosen.add(i)
@@ -203,10 +202,9 @@ def write(train_output: str, eval_output: str, text: str | None) -> None:
         # A sentence on each line, and a blank line between documents.
         content = "\n".join("\n".join([*document, ""]) for document in part)
         files.write_text(path, content)
-        megabytes = len(content.encode()) / 1e6
         logging.info(
             f"{path}: {sum(map(len, part))} sentences in {len(part)} "
-            f"documents, {megabytes:.2f} MB"
+            f"documents, {len(content.encode()) / 1e6:.2f} MB"
         )
 
 

@@ -85,13 +85,11 @@ class PretrainingDataOptions(Settings, kw_only=False):
             )
         if self.join_documents and self.next_sentence_prediction:
             raise ValueError(
-                "--join_documents needs --next_sentence_prediction=false: it "
-                "is for examples without sentence pairs."
+                "--join_documents needs --next_sentence_prediction=false."
             )
         if self.sentence_order_prediction and not self.next_sentence_prediction:
             raise ValueError(
-                "--sentence_order_prediction needs sentence pairs; do not give "
-                "--next_sentence_prediction=false."
+                "--sentence_order_prediction needs --next_sentence_prediction."
             )
 
     @property
@@ -157,14 +155,9 @@ class Wordpieces(NamedTuple):
         for token, token_id in vocab.items():
             starts_word[token_id] = not token.startswith("##")
         num_ids = len(starts_word) if with_words else 0
-        return cls(
-            cls_id=vocab["[CLS]"],
-            sep_id=vocab["[SEP]"],
-            mask_id=vocab["[MASK]"],
-            ids=list(vocab.values()),
-            starts_word=starts_word + num_ids * [False],
-            num_ids=num_ids,
-        )
+        starts_word += num_ids * [False]
+        special = (vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]"))
+        return cls(*special, list(vocab.values()), starts_word, num_ids)
 
     @property
     def typecode(self) -> str:

@@ -45,15 +45,13 @@ def read_queries(
         query = make_query(line.strip(), tokenizer)
         if not query.masked_positions and not query.is_pair:
             raise ValueError(
-                f"{path}, line {number}: neither [MASK] nor a pair "
-                "(`first ||| second`, with spaces around the bars): "
-                f"{line.strip()!r}."
+                f"{path}, line {number}: neither [MASK] nor a pair (`first ||| "
+                f"second`, with spaces around the bars): {line.strip()!r}."
             )
         if len(query.input_ids) > max_seq_length:
             raise ValueError(
                 f"{path}, line {number}: {len(query.input_ids)} wordpieces, "
-                f"but --max_seq_length is {max_seq_length}; raise it or "
-                "shorten the line."
+                f"but --max_seq_length={max_seq_length}; change one of them."
             )
         queries.append(query)
     if not queries:

@@ -132,6 +132,4 @@ def _is_end(paragraph: str, start: int, match: re.Match) -> bool:
         return False
     if letter.islower():
         return not before_number
-    if word == "I":
-        return True
-    return bool(_BEGINNING.match(paragraph, match.start(3)))
+    return word == "I" or bool(_BEGINNING.match(paragraph, match.start(3)))

@@ -202,9 +202,8 @@ def _work(task: tuple[TfdsText, str], advance: Advance) -> list[str]:
         return write_text_files(text, folder, advance)
     except ImportError as error:
         raise ValueError(
-            f"--tfds={text.tfds} needs a missing package: {error}. "
-            "Write the text once by the same command without --runner, in the "
-            "environment of requirements.txt; it is kept."
+            f"--tfds={text.tfds} needs a missing package: {error}. Write "
+            "the text once without --runner, with requirements.txt installed."
         ) from None
     except files.op_errors() as error:
         # The other process need not know TensorFlow's errors.

@@ -104,10 +104,6 @@ class Study:
         """Returns the row of a name."""
         return next(row for row in self.rows if row.name == name)
 
-    def number(self, row: Row, column: str) -> float | None:
-        """Returns the paper's number for a row; None = it has none."""
-        return row.paper[self.columns.index(column)] if row.paper else None
-
     def rows_at(self, scale: str) -> tuple[Row, ...]:
         """Returns the rows of a scale; `tiny` has those of `small`."""
         name = "small" if scale == "tiny" else scale

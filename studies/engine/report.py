@@ -1,15 +1,33 @@
 """study.tsv and study.md: ours beside the paper's."""
 
 import collections
+import math
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from data.storage import files
 from data.tables import tsv
 from studies.engine.declaring import Row, Study
 from studies.engine.measures import MEASURES
-from studies.engine.statistics import Values, sign_agrees
+
+
+class Values(NamedTuple):
+    """A measure's values in a row, one for each seed: mean, spread, count.
+
+    `spread` is the standard deviation; None = there is one value only.
+    """
+
+    mean: float
+    spread: float | None
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Values":
+        """Returns mean and spread of one value or more."""
+        spread = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.fmean(values), spread, len(values))
 
 
 class Found:
@@ -105,19 +123,39 @@ def _measure(found: Found, measure: str) -> Iterator[str]:
 def _cells(
     study: Study, row: Row, ours: Values, base: Values | None, column: str
 ) -> list[str]:
-    is_base = row is study.base
-    compared = base is not None and not is_base
-    cells = [shown(ours), f"{ours.mean - base.mean:+.2f}" if compared else ""]
-    if not column:
-        return cells
-    theirs, their_base = (study.number(x, column) for x in (row, study.base))
-    if theirs is None:
-        return [*cells, "", "", ""]
-    if is_base:
-        return [*cells, f"{theirs:g}", "", ""]
-    difference = f"{theirs - their_base:+.2f}"
-    sign = sign_agrees(ours, base, theirs, their_base) if compared else ""
-    return [*cells, f"{theirs:g}", difference, sign]
+    cells = [shown(ours), "", "", "", ""]
+    compared = base is not None and row is not study.base
+    if compared:
+        cells[1] = f"{ours.mean - base.mean:+.2f}"
+    if column and row.paper:
+        place = study.columns.index(column)
+        theirs = row.paper[place] - study.base.paper[place]
+        cells[2] = f"{row.paper[place]:g}"
+        if row is not study.base:
+            cells[3] = f"{theirs:+.2f}"
+        if compared:
+            cells[4] = _sign_agrees(ours, base, theirs)
+    return cells if column else cells[:2]
+
+
+def _sign_agrees(ours: Values, base: Values, theirs: float) -> str:
+    """Says whether our difference to the base has the sign of the paper's.
+
+    Returns `yes` or `no`, with `within the spread` if our difference is at most
+    two standard errors, or `one run` if there is no error to compare it with;
+    `-` if the paper's difference is 0.
+    """
+    difference = ours.mean - base.mean
+    if not theirs:
+        return "-"
+    agrees = "yes" if difference * theirs > 0 else "no"
+    if ours.spread is None or base.spread is None:
+        return f"{agrees}, one run"
+    # Of each mean.
+    errors = (x.spread / math.sqrt(x.count) for x in (ours, base))
+    if abs(difference) <= 2 * math.hypot(*errors):
+        return f"{agrees}, within the spread"
+    return agrees
 
 
 def shown(values: Values) -> str:

@@ -22,9 +22,9 @@ class TrainingInstance(NamedTuple):
     """
 
     tokens: list[int]
-    segment_ids: list[int]
     masked_lm_positions: list[int]
     masked_lm_labels: list[int]
+    segment_ids: list[int]
     is_random_next: bool
 
 
@@ -83,10 +83,7 @@ def create_instances_from_document(
             tokens_a, tokens_b, wordpieces.cls_id, wordpieces.sep_id
         )
         masked = create_masked_lm_predictions(tokens, wordpieces, options, rng)
-        tokens, positions, labels = masked
-        yield TrainingInstance(
-            tokens, segment_ids, positions, labels, is_random_next
-        )
+        yield TrainingInstance(*masked, segment_ids, is_random_next)
 
 
 def _sentence_pair(

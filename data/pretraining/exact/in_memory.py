@@ -13,7 +13,7 @@ import os
 import random
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from absl import logging
@@ -52,7 +52,7 @@ def write_pretraining_data(
     )
     report.warn_of_few_predictions(options)
     tools = make_tools(recipe)
-    group = read_documents(input_files, tools.encode, tools.wordpieces.typecode)
+    group = read_documents(input_files, tools)
     rng = random.Random(options.random_seed)
     instances = examples.create_training_instances(
         group, tools.wordpieces, options, rng
@@ -102,23 +102,18 @@ def _write_manifests(
         write_json(path, manifest)
 
 
-def read_documents(
-    input_files: Sequence[str],
-    encode: Callable[[str], list[int]],
-    typecode: str,
-) -> DocumentGroup:
+def read_documents(input_files: Sequence[str], tools: Tools) -> DocumentGroup:
     """Reads and tokenizes the documents that are not empty.
 
-    Only blank lines separate documents. `encode` makes ids of a line;
-    `typecode` is the `array` type of the ids.
+    Only blank lines separate documents.
 
     Source: create_training_instances in create_pretraining_data.py.
     """
-    group = DocumentGroup(typecode)
+    group = DocumentGroup(tools.wordpieces.typecode)
     lines = itertools.chain.from_iterable(map(_lines, input_files))
     for has_text, document in itertools.groupby(lines, key=bool):
         if has_text:
-            group.add(len(group.documents), map(encode, document))
+            group.add(len(group.documents), map(tools.encode, document))
     if not group.documents:
         raise ValueError(
             f"--input_file: no text in {', '.join(input_files[:3])}; expected "
@@ -175,13 +170,14 @@ def _write_shuffled(
     """Writes rows to the files in turn and logs the first three."""
     order = list(range(len(columns["input_ids"])))
     examples.shuffle(order, rng)
-    with contextlib.ExitStack() as stack:
-        shown = stack.enter_context(
-            progress.Progress("writing", total=len(order), unit="examples")
-        )
-        turns = itertools.cycle(
-            [stack.enter_context(tfrecord.RecordWriter(path)) for path in paths]
-        )
+    with (
+        progress.Progress(
+            "writing", total=len(order), unit="examples"
+        ) as shown,
+        contextlib.ExitStack() as stack,
+    ):
+        writers = map(tfrecord.RecordWriter, paths)
+        turns = itertools.cycle(tuple(map(stack.enter_context, writers)))
         for start in range(0, len(order), _AT_ONCE):
             some = order[start : start + _AT_ONCE]
             rows = {name: values[some] for name, values in columns.items()}

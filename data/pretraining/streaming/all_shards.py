@@ -49,9 +49,9 @@ def write_shards(
     warn_of_few_predictions(recipe.options)
     if len(output_files) < num_processes:
         logging.warning(
-            f"--output_file names {len(output_files)} files, and each is "
-            "written by one process; the other processes have no work. Name as "
-            f"many files as processes or more, such as NAME@{num_processes}."
+            f"--output_file names {len(output_files)} files, each written by "
+            f"one of the {num_processes} processes; the others have no work. "
+            f"Name more files, such as NAME@{num_processes}."
         )
     with Workers(num_processes) as workers:
         plan = make_plan(input_files, output_files, recipe, workers.map)
@@ -75,8 +75,8 @@ def _write_missing(
     """Writes the shards that have no report, and adds their reports."""
     missing = [task for task in plan.tasks if task.index not in reports]
     if reports:
-        finished = f"{len(reports)} of {len(plan.tasks)} shards"
-        logging.info(f"{finished} are finished already.")
+        counts = len(reports), len(plan.tasks)
+        logging.info("%d of %d shards are finished already.", *counts)
     try:
         if runner and missing:
             runner(missing)
@@ -96,9 +96,8 @@ def _write_missing(
     for task in missing:
         if not (report := shards.load_report(task.path)):
             raise OSError(
-                f"{task.path} is missing: does another run write to the same "
-                "--output_file, or can a machine of --runner not access its "
-                "folder?"
+                f"{task.path} is missing: does another run have the same "
+                "--output_file, or can a machine of --runner not write there?"
             )
         reports[task.index] = report
 
@@ -138,8 +137,7 @@ def check(
     )
     for path in filter(files.is_stream, output_files):
         raise ValueError(
-            f"--output_file: {path} is a device or pipe, but --num_processes "
-            "reads what it wrote, to resume. Give the path of a file, or leave "
-            "out --num_processes."
+            f"--output_file: {path} is a device or pipe, which --num_processes "
+            "cannot read to resume; give a file, or leave out --num_processes."
         )
     shards.tools_of(recipe)

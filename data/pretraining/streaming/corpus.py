@@ -8,6 +8,7 @@ line of white space ends a document.
 """
 
 import io
+import itertools
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -110,15 +111,10 @@ def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
     text = data.decode("utf-8")
     if not block.start:
         text = text.removeprefix("\ufeff")  # as `files.decode_line`
-    number, lines = block.number, []
-    for line in text.replace("\r", "").split("\n"):
-        if line := line.strip():
-            lines.append(line)
-        elif lines:
-            yield number, lines
-            number, lines = number + 1, []
-    if lines:
-        yield number, lines
+    lines = map(str.strip, text.replace("\r", "").split("\n"))
+    groups = itertools.groupby(lines, bool)
+    documents = (list(group) for has_text, group in groups if has_text)
+    yield from enumerate(documents, block.number)
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -140,9 +136,8 @@ def _has_text(line: bytes, path: str, number: int) -> bool:
     """Whether a line has more than white space; refuses unreadable ones."""
     if len(line) > MAX_LINE_BYTES + line.endswith(b"\n"):
         raise ValueError(
-            f"{path}, line {number}: the line has more than "
-            f"{MAX_LINE_BYTES:,} bytes; expected one sentence on each line. "
-            "Break it into sentences, or into paragraphs and pass "
-            "--split_sentences."
+            f"{path}, line {number} has more than {MAX_LINE_BYTES:,} bytes; "
+            "expected one sentence on each line. Break it into sentences, or "
+            "into paragraphs and pass --split_sentences."
         )
     return bool(files.decode_line(line, path, number).strip())

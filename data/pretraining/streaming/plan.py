@@ -23,8 +23,7 @@ from data.pretraining.streaming.shards import ShardTask
 from data.storage import files
 
 # Part of the manifest: increase it when the same input gives other records.
-_FORMAT = 2
-_FORMAT_WITHOUT_PAIRS = 3
+_FORMAT = 3
 _MAX_BLOCK_BYTES = 1 << 20
 _BLOCKS_PER_SHARD = 16
 # More than a group needs, because some are its own documents and the groups of
@@ -81,7 +80,12 @@ def make_plan(
         before += scan.facts["documents"]
     rng = np.random.default_rng(recipe.options.numpy_seed)
     blocks = [blocks[i] for i in rng.permutation(len(blocks))]
-    facts = _facts(scans, num_shards, recipe)
+    facts = {
+        "format": _FORMAT,
+        "num_shards": num_shards,
+        **recipe.facts(),
+        "corpus": [scan.facts for scan in scans],
+    }
     text = json.dumps(facts, sort_keys=True)
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
     tasks = []
@@ -121,8 +125,7 @@ def _check_documents(
     if max(num_documents, num_parts) < num_shards:
         raise ValueError(
             f"--output_file names {num_shards} files, but the text has only "
-            f"{num_documents} documents (separated by blank lines) and each "
-            f"file needs one; name {num_documents} files or fewer."
+            f"{num_documents} documents (between blank lines); name as many."
         )
 
 
@@ -152,16 +155,3 @@ def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
         if len(spare) == _MAX_SPARE_BLOCKS:
             break
     return tuple(spare)
-
-
-def _facts(
-    scans: Sequence[FileScan], num_shards: int, recipe: Recipe
-) -> dict[str, Any]:
-    """Returns all that the output depends on."""
-    has_pairs = recipe.options.next_sentence_prediction
-    return {
-        "format": _FORMAT if has_pairs else _FORMAT_WITHOUT_PAIRS,
-        "num_shards": num_shards,
-        **recipe.facts(),
-        "corpus": [scan.facts for scan in scans],
-    }

@@ -85,12 +85,11 @@ def _clean_up(plan: Plan) -> None:
     """Removes the reports and the temporary files of killed runs."""
     for task in plan.tasks:
         files.remove(report_path(task.path))
-        if "://" not in task.path:
-            for rest in glob.glob(f"{glob.escape(task.path)}.*"):
-                if os.path.isdir(rest) and not os.path.islink(rest):
-                    shutil.rmtree(rest)
-                else:
-                    os.remove(rest)
+        for rest in glob.glob(f"{glob.escape(task.path)}.*"):
+            if os.path.isdir(rest) and not os.path.islink(rest):
+                shutil.rmtree(rest)
+            else:
+                os.remove(rest)
 
 
 def _log_other_files(plan: Plan) -> None:
@@ -98,14 +97,12 @@ def _log_other_files(plan: Plan) -> None:
     name = manifests.data_set_name(plan.outputs)
     if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
         logging.info(
-            f"{len(rests)} files of unfinished runs with other flags are "
-            f"beside the output, such as {rests[0]}; remove them if no such "
-            "run is active."
+            f"{len(rests)} files of unfinished runs with other flags exist, "
+            f"such as {rests[0]}; remove them if no such run is active."
         )
     found = files.find(f"{glob.escape(name)}-?????-of-?????")
     if others := sorted(set(found) - set(plan.outputs)):
         logging.warning(
-            f"{len(others)} other shards are beside these, such as "
-            f"{others[0]}: a glob like {name}-* reads both; use "
-            f"{name}@{len(plan.tasks)}, or remove the others."
+            f"{len(others)} other shards are there, such as {others[0]}: read "
+            f"{name}@{len(plan.tasks)}, not {name}-*, or remove the others."
         )

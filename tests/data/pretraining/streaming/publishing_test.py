@@ -226,7 +226,7 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     assert {path.name for path in folder.iterdir()} == expected
     assert (target / "kept").exists()
     assert caplog.messages[-1] == (
-        "3 files of unfinished runs with other flags are beside the output, "
+        "3 files of unfinished runs with other flags exist, "
         f"such as {folder}/{other}; remove them if no such run is active."
     )
 
@@ -240,7 +240,6 @@ def test_shards_of_an_earlier_number_are_logged(folder, plan, reports, caplog):
     publishing.publish(plan, reports)
     (message,) = caplog.messages
     assert message == (
-        f"1 other shards are beside these, such as {folder}/out-00000-of-00007:"
-        f" a glob like {folder}/out-* reads both; use {folder}/out@3, or "
-        "remove the others."
+        f"1 other shards are there, such as {folder}/out-00000-of-00007: read "
+        f"{folder}/out@3, not {folder}/out-*, or remove the others."
     )
