@@ -116,9 +116,8 @@ def text_documents(lines: Iterable[str]) -> list[Document]:
             ends = list(filter(_ENDS_LIKE_SENTENCE.search, parts))
             if 2 * len(ends) < len(parts):
                 parts = [" ".join(parts)]
-            documents.append(
-                [s for part in parts for s in split_sentences(part)]
-            )
+            found = map(split_sentences, parts)
+            documents.append(list(itertools.chain.from_iterable(found)))
     sentences = [sentence for document in documents for sentence in document]
     if len(sentences) < _MIN_SENTENCES:
         raise ValueError(
@@ -128,10 +127,8 @@ def text_documents(lines: Iterable[str]) -> list[Document]:
     if len(sentences) < 5 * len(documents) or len(documents) < _MIN_DOCUMENTS:
         size = len(sentences) // _MIN_DOCUMENTS
         size = min(size, _MAX_SENTENCES_PER_DOCUMENT)
-        documents = [
-            sentences[start : start + size]
-            for start in range(0, len(sentences), size)
-        ]
+        starts = range(0, len(sentences), size)
+        documents = [sentences[start : start + size] for start in starts]
     return [document for document in documents if len(document) >= 2]
 
 
@@ -158,10 +155,8 @@ def split_train_eval(
             chosen.add(i)
     train = [d for i, d in enumerate(documents) if i not in chosen]
     known = {normalize(sentence) for d in train for sentence in d}
-    evaluation = [
-        [s for s in documents[i] if normalize(s) not in known]
-        for i in sorted(chosen)
-    ]
+    held_out = (documents[i] for i in sorted(chosen))
+    evaluation = [[s for s in d if normalize(s) not in known] for d in held_out]
     evaluation = [document for document in evaluation if len(document) >= 2]
     if not train or not evaluation:
         raise ValueError(

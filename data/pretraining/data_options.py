@@ -41,21 +41,17 @@ class PretrainingDataOptions(Settings, kw_only=False):
         0.8, "[new] Share of the masked tokens that become [MASK]."
     )
     random_token_prob: float = share(
-        0.1,
-        "[new] Share of the masked tokens that become a random token; the rest "
-        "stays as it is.",
+        0.1, "[new] Share of masked tokens that become random; the rest stays."
     )
     next_sentence_prediction: bool = setting(
         True,
         "[new] Make sentence pairs; if false, examples are runs of consecutive "
-        "sentences with the label -1, and run_pretraining.py trains masked LM "
-        "alone.",
+        "sentences with the label -1, for masked LM alone.",
     )
     join_documents: bool = switch(
         "[new] With --next_sentence_prediction=false: an example that reaches "
-        "the end of a document continues with the next one, after a [SEP], so "
-        "that examples are full even if documents are short. --short_seq_prob "
-        "is then the share of examples that are shorter."
+        "the end of a document continues with the next one, after a [SEP]. "
+        "--short_seq_prob is then the share of examples that are shorter."
     )
     sentence_order_prediction: bool = switch(
         "[new] ALBERT's pairs: next_sentence_labels is 0 where b follows a, 1 "
@@ -69,9 +65,8 @@ class PretrainingDataOptions(Settings, kw_only=False):
     )
     masking: str = setting(
         "static",
-        "[new] static = examples have masks; dynamic = "
-        "create_pretraining_data.py writes them without, and "
-        "run_pretraining.py draws new masks in every epoch.",
+        "[new] static = examples have masks; dynamic = run_pretraining.py "
+        "draws new masks in every epoch.",
         choices=MASKINGS,
     )
 
@@ -98,9 +93,8 @@ class PretrainingDataOptions(Settings, kw_only=False):
         if self.mask_token_prob == 1:
             return 1.0
         # Rounded, so that 0.1 of the remaining 0.2 is the original's 0.5.
-        return 1 - round(
-            self.random_token_prob / (1 - self.mask_token_prob), 12
-        )
+        part = self.random_token_prob / (1 - self.mask_token_prob)
+        return 1 - round(part, 12)
 
     @property
     def numpy_seed(self) -> int:

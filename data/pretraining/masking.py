@@ -75,9 +75,8 @@ class Masker:
         is_mask = draw < share  # 80 %
         is_other = draw < share + self._options.random_token_prob  # 10 % more
         masked_ids = input_ids.copy()
-        masked_ids[chosen] = np.select(
-            [is_mask, is_other], [self._mask_id, self._ids[place]], labels
-        )
+        becomes = [self._mask_id, self._ids[place]]
+        masked_ids[chosen] = np.select([is_mask, is_other], becomes, labels)
         positions = np.zeros(shape, np.int32)
         label_ids = np.zeros(shape, np.int32)
         positions[is_prediction] = np.nonzero(chosen)[1]
@@ -130,9 +129,8 @@ class Masker:
         # As in ALBERT, runs of 1, 2, ... n words become units, with
         # probabilities in the ratio 1 : 1/2 : ... 1/n.
         num_words = int(unit.max(initial=0)) + 1
-        sizes = 1 + np.searchsorted(
-            self._ngram_bounds, rng.random((len(unit), num_words)), "right"
-        )
+        draws = rng.random((len(unit), num_words))
+        sizes = 1 + np.searchsorted(self._ngram_bounds, draws, "right")
         ends = np.cumsum(sizes, axis=1)
         width = num_words + ends.max(initial=0) + 1
         is_first = np.zeros((len(unit), width), bool)

@@ -31,11 +31,10 @@ class Recipe(Settings, kw_only=False):
         "wherever a text has them, such as [ENTITY].",
     )
     word_segmenter: str | None = optional(
-        "[new] What is a word for --do_whole_word_mask in text without spaces "
-        "between words, such as Chinese: the separator in text that is divided "
-        "into words already (space, tab, or one character such as /, which is "
-        "no part of the text), or a function of a line that returns its words, "
-        "such as jieba:lcut."
+        "[new] What is a word for --do_whole_word_mask in text without spaces, "
+        "such as Chinese: what separates words already (space, tab, or one "
+        "character such as /, which is no part of the text), or a function of "
+        "a line that returns its words, such as jieba:lcut."
     )
     split_sentences: bool = switch(
         "[new] Lines are paragraphs: split them into sentences."
@@ -93,9 +92,8 @@ class Tools(NamedTuple):
 def make_tools(recipe: Recipe) -> Tools:
     """Reads the vocabulary; raises ValueError if it cannot be used."""
     options = recipe.options
-    tokenizer = FullTokenizer(
-        recipe.vocab_file, recipe.do_lower_case, recipe.never_split
-    )
+    how = recipe.do_lower_case, recipe.never_split
+    tokenizer = FullTokenizer(recipe.vocab_file, *how)
     vocab, encode = tokenizer.vocab, tokenizer.encode
     vocabulary.require_tokens(vocab, SPECIAL_TOKENS, recipe.vocab_file)
     wordpieces = Wordpieces.from_vocab(vocab, bool(recipe.word_segmenter))

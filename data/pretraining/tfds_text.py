@@ -189,9 +189,8 @@ def _write_documents(
                 num_documents += 1
                 num_bytes += len(document)
                 document = next(documents, None)
-        written.append(
-            {"name": name, "num_documents": num_documents, "bytes": num_bytes}
-        )
+        sizes = {"num_documents": num_documents, "bytes": num_bytes}
+        written.append({"name": name} | sizes)
     return written
 
 

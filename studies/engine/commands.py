@@ -79,13 +79,12 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
 def pretraining_flops(row: Row) -> float:
     """Returns the operations of a row's pretraining, both phases."""
     looks_back = row.pretraining.get("objective") == "left_to_right"
-    return sum(
-        training_flops(
-            _config(row), length, 1.0 if looks_back else predictions / length
-        )
-        * (steps * _BATCH * length)
-        for length, (predictions, steps, _) in _PHASES.items()
-    )
+    total = 0.0
+    for length, (predictions, steps, _) in _PHASES.items():
+        share = 1.0 if looks_back else predictions / length
+        of_wordpiece = training_flops(_config(row), length, share)
+        total += of_wordpiece * (steps * _BATCH * length)
+    return total
 
 
 def _config(row: Row) -> dict[str, Any]:
@@ -116,9 +115,8 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
     place = f"{name}/{row.name}"
     for length, (predictions, _, phase) in _PHASES.items():
         records = f"{name}/{row.records_name}-{length}.tf_record@256"
-        sizes = (
-            f"--max_seq_length={length} --max_predictions_per_seq={predictions}"
-        )
+        sizes = f"--max_seq_length={length}"
+        sizes += f" --max_predictions_per_seq={predictions}"
         yield (
             "python create_pretraining_data.py --input_file='corpus/*.txt' "
             f"--output_file={records} --vocab_file=vocab.txt {sizes} "

@@ -10,7 +10,7 @@ from studies.engine.scales import LENGTH
 HELD_OUT, SPANS = "held_out", "spans"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Measure:
     """One number of a row.
 
@@ -66,13 +66,8 @@ _SPANS = {"num_train_epochs": 2.0, "doc_stride": 32, "max_query_length": 24}
 
 def _tagging(title: str, run: str, needs: str = "", **flags: Any) -> Measure:
     """A task with a label for each word."""
-    return Measure(
-        title=title,
-        run=run,
-        metric="token_accuracy",
-        needs=needs,
-        flags={"num_train_epochs": 5.0, **flags},
-    )
+    flags = {"num_train_epochs": 5.0, **flags}
+    return Measure(title, run, "token_accuracy", needs, flags=flags)
 
 
 _OF_FEATURES = {**FROZEN, "feature_based": "concat_last_four"}

@@ -67,12 +67,9 @@ class Programs:
         def train() -> dict[str, Any]:
             config_file = inputs.path(f"{row.name}.json")
             files.write_text(config_file, json.dumps(sizes, indent=2) + "\n")
+            records = inputs.records(row, "train")
             self._run_pretraining(
-                row,
-                flags,
-                input_file=inputs.records(row, "train"),
-                bert_config_file=config_file,
-                output_dir=job.folder,
+                job, flags, input_file=records, bert_config_file=config_file
             )
             return {}
 
@@ -80,15 +77,17 @@ class Programs:
         return flags | own | {"sizes": sizes}, train
 
     def _run_pretraining(
-        self, masked_as: Row, flags: dict[str, Any], **paths: Any
+        self, job: Job, flags: dict[str, Any], **paths: Any
     ) -> None:
-        """Runs run_pretraining.py for a row, masked as a row."""
+        """Runs run_pretraining.py; all rows are evaluated with one masking."""
+        masked_as = job.row if flags["do_train"] else self._plan.study.base
         masking = None
         if objectives.get(flags.get("objective", OBJECTIVES[0])).reads_masks:
             mine = {"max_predictions_per_seq": NUM_PREDICTIONS}
             mine |= masked_as.masking
             masking = settings.make(PretrainingDataOptions, mine)
         paths["vocab_file"] = self._inputs.vocab_file
+        paths["output_dir"] = job.folder
         flags = flags | paths | {"masking": masking}
         pretraining.run(settings.make(PretrainingOptions, flags))
 
@@ -100,14 +99,9 @@ class Programs:
 
         def evaluate() -> dict[str, Any]:
             records = self._inputs.records(row, "eval")
-            self._run_pretraining(
-                self._plan.study.base,  # all rows are masked alike
-                flags,
-                eval_file=records,
-                input_file=records,
-                output_dir=job.folder,
-                **self._model_flags(row),
-            )
+            paths = {"eval_file": records, "input_file": records}
+            paths |= self._model_flags(row)
+            self._run_pretraining(job, flags, **paths)
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
             perplexity = math.exp(values["masked_lm_loss"])

@@ -13,7 +13,7 @@ from data.progress import Progress
 from data.storage import files, manifests
 from data.storage.json_files import find_json, read_json
 from modeling.checkpoints.model_folder import weights_sha256
-from studies.engine import picture, report
+from studies.engine import report
 from studies.engine.plan import Job, Plan
 from studies.engine.scales import LENGTH, SIZES
 from studies.engine.study_options import NO_CASING, StudyData
@@ -69,7 +69,7 @@ def _make(plan: Plan, prepare: Prepare) -> dict[str, Any]:
             if not was_done or is_last:
                 report.write(found, options.output_dir, facts)
             if is_last or jobs[number].row is not job.row:
-                picture.draw(found, options.output_dir, plan.steps)
+                report.draw(found, options.output_dir, plan.steps)
             if not was_done:
                 figures = f"run {number} of {len(jobs)}: {job.folder}"
                 progress.advance(round(job.seconds), figures)

@@ -78,9 +78,7 @@ class StudyData(Settings):
     def files_of(self, flag: str) -> tuple[str, str]:
         """Returns the paths to train on and to score, in a flag's folder."""
         folder, pairs = getattr(self, flag), _PAIRS[flag]
-        found = {
-            name: files.find_in(folder, name) for pair in pairs for name in pair
-        }
+        found = {x: files.find_in(folder, x) for pair in pairs for x in pair}
         if all(len(paths) < 2 for paths in found.values()):
             for train, score in pairs:
                 if found[train] and found[score]:
@@ -182,9 +180,8 @@ class StudyOptions(Settings):
     scale: str = setting(
         "small",
         "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
-        "tiny: the same in a minute or two, to see that a command works; its "
-        "numbers mean nothing. paper: only print the commands at the paper's "
-        "size and what they cost.",
+        "tiny: only shows, in a minute or two, that a command works. paper: "
+        "only print the commands at the paper's size and what they cost.",
         choices=scales.NAMES,
     )
     rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")

@@ -12,7 +12,7 @@ import pytest
 from matplotlib import image
 
 from modeling import checkpoints
-from studies.engine import picture, plan, running
+from studies.engine import plan, report, running
 from studies.engine.study_options import StudyData
 from tests.studies.support import (
     NAMES,
@@ -45,7 +45,7 @@ running.run(Plan(made_up_study(), options(sys.argv[1])), runs)
 def pictures(monkeypatch, request):
     """Draws nothing, except where a test looks at the picture."""
     if "report_has" not in request.node.name:
-        monkeypatch.setattr(picture, "draw", lambda *_: None)
+        monkeypatch.setattr(report, "draw", lambda *_: None)
 
 
 def run(folder, runs=None, *, given=None, **changes):

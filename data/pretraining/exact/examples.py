@@ -73,9 +73,8 @@ def create_instances_from_document(
                 group, index, start, target_length, rng
             )
         else:
-            end = group.end_within(
-                group.bounds[start], start, document.stop, target_length
-            )
+            first = group.bounds[start]
+            end = group.end_within(first, start, document.stop, target_length)
             tokens_a = group.slice(start, end)
             tokens_b, is_random_next, start = [], False, end
         packing.truncate_seq_pair(tokens_a, tokens_b, most, rng)
@@ -110,9 +109,8 @@ def _sentence_pair(
             break
     other = documents[random_index]
     b_start = other[rng.randint(0, len(other) - 1)]
-    b_end = group.end_reaching(
-        b_start, other.stop, target_length - len(tokens_a)
-    )
+    num_tokens = target_length - len(tokens_a)
+    b_end = group.end_reaching(b_start, other.stop, num_tokens)
     # The next row begins with the sentence after a.
     return tokens_a, group.slice(b_start, b_end), True, a_end
 
@@ -145,10 +143,8 @@ def create_masked_lm_predictions(
     shuffle(candidates, rng)
 
     # round() is to even, and the count includes the special tokens.
-    num_to_predict = min(
-        options.max_predictions_per_seq,
-        max(1, round(len(tokens) * options.masked_lm_prob)),
-    )
+    wanted = max(1, round(len(tokens) * options.masked_lm_prob))
+    num_to_predict = min(options.max_predictions_per_seq, wanted)
     mask_token_prob, keep_share = options.mask_token_prob, options.keep_share
     if num_ids:  # the words are not needed any more
         tokens = [token % num_ids for token in tokens]

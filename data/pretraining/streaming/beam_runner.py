@@ -64,10 +64,8 @@ def _pipeline_options(runner: str, flags: str) -> Any:
     except ValueError as error:
         raise ValueError(f"--beam_options={flags}: {error}.") from None
     options = PipelineOptions(["--runner", runner, *arguments])
-    unknown = options.get_all_options(retain_unknown_options=True).keys() - (
-        options.get_all_options().keys()
-    )
-    if unknown:
+    given = options.get_all_options(retain_unknown_options=True).keys()
+    if unknown := given - options.get_all_options().keys():
         raise ValueError(
             f"--beam_options: Beam knows no {', '.join(sorted(unknown))}; see "
             "the options of its runner."

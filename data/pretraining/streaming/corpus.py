@@ -67,9 +67,8 @@ def scan_file(path: str, block_bytes: int) -> FileScan:
 
     def end_block() -> None:
         count = num_documents - number
-        blocks.append(
-            Block(path, start, position, number, count, block_checksum)
-        )
+        place = path, start, position
+        blocks.append(Block(*place, number, count, block_checksum))
 
     for place, line in enumerate(_lines(path), start=1):
         is_text = _has_text(line, path, place)

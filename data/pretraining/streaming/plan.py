@@ -66,9 +66,8 @@ def make_plan(
     """
     num_shards = len(output_files)
     num_bytes = sum(map(files.size, input_files))
-    block_bytes = min(
-        num_bytes // (_BLOCKS_PER_SHARD * num_shards), _MAX_BLOCK_BYTES
-    )
+    block_bytes = num_bytes // (_BLOCKS_PER_SHARD * num_shards)
+    block_bytes = min(block_bytes, _MAX_BLOCK_BYTES)
     scans = list(map_(scan_file, input_files, itertools.repeat(block_bytes)))
     _check_documents(input_files, scans, num_shards, recipe)
     if sum(len(found.blocks) for found in scans) < num_shards:

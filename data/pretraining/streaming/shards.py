@@ -148,10 +148,9 @@ class _Shard:
         num_documents = 0
         if not options.join_documents:
             num_documents = sum(block.num_documents for block in task.blocks)
-        num_bytes = options.dupe_factor * (
-            task.num_bytes * _RECORD_BYTES
-            + num_documents * options.max_seq_length * _PLACE_BYTES
-        )
+        of_text = task.num_bytes * _RECORD_BYTES
+        of_rows = num_documents * options.max_seq_length * _PLACE_BYTES
+        num_bytes = options.dupe_factor * (of_text + of_rows)
         path = None if "://" in task.path else task.path
         blocks = self._blocks(advance)
         return disk_shuffle.shuffled(blocks, path, num_bytes, self._rng)
