@@ -97,7 +97,7 @@ def main() -> None:
     is_dynamic = options.recipe.options.masking == "dynamic"
     if is_dynamic and flags.given("dupe_factor") is None:
         options = options.replace(dupe_factor=1)  # training masks in each epoch
-    recipe, number = options.recipe, options.num_processes
+    recipe, text, number = options.recipe, options.text, options.num_processes
     output_files = files.expand_shards(options.output_file)
     if not number:
         input_files = files.expand_patterns(options.input_file)
@@ -111,9 +111,7 @@ def main() -> None:
         # A data set may be large: what is wrong beside it is found before.
         all_shards.check([], output_files, recipe)
         folder = f"{manifests.data_set_name(output_files)}.tfds-text"
-        input_files = tfds_text.write_text_files_in_a_process(
-            options.text, folder
-        )
+        input_files = tfds_text.write_text_files_in_a_process(text, folder)
     all_shards.write_shards(
         input_files, output_files, recipe, num_processes=number, runner=runner
     )

@@ -156,7 +156,5 @@ def _finetuning(study: Study, row: Row, column: str, name: str) -> str:
 
 def _flags(values: Mapping[str, Any]) -> str:
     """Flags as on a command line, with a space before each."""
-    return "".join(
-        f" --{name}={str(value).lower() if value is False else value}"
-        for name, value in values.items()
-    )
+    texts = {n: "false" if x is False else x for n, x in values.items()}
+    return "".join(f" --{name}={text}" for name, text in texts.items())

@@ -116,12 +116,8 @@ class Plan:
         measure = next(m for m in MEASURES.values() if m.run == job.run)
         is_given = self.options.data.init_checkpoint
         of_model = {"learning_rate": _RATE_OF_GIVEN} if is_given else {}
-        flags = {
-            **FINETUNING,
-            **of_model,
-            **measure.flags,
-            **job.row.finetuning,
-        }
+        own = {**measure.flags, **job.row.finetuning}
+        flags = {**FINETUNING, **of_model, **own}
         does = {"do_eval": True, "explain_errors": 0}
         if job.run == SPANS:  # its evaluation is prediction
             does = {"do_predict": True}

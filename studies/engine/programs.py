@@ -68,7 +68,7 @@ class Programs:
             config_file = inputs.path(f"{row.name}.json")
             files.write_text(config_file, json.dumps(sizes, indent=2) + "\n")
             records = inputs.records(row, "train")
-            self._run_pretraining(
+            self._run(
                 job, flags, input_file=records, bert_config_file=config_file
             )
             return {}
@@ -76,9 +76,7 @@ class Programs:
         own = {"records": dict(row.records), "masking": dict(row.masking)}
         return flags | own | {"sizes": sizes}, train
 
-    def _run_pretraining(
-        self, job: Job, flags: dict[str, Any], **paths: Any
-    ) -> None:
+    def _run(self, job: Job, flags: dict[str, Any], **paths: Any) -> None:
         """Runs run_pretraining.py; all rows are evaluated with one masking."""
         masked_as = job.row if flags["do_train"] else self._plan.study.base
         masking = None
@@ -101,7 +99,7 @@ class Programs:
             records = self._inputs.records(row, "eval")
             paths = {"eval_file": records, "input_file": records}
             paths |= self._model_flags(row)
-            self._run_pretraining(job, flags, **paths)
+            self._run(job, flags, **paths)
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
             perplexity = math.exp(values["masked_lm_loss"])

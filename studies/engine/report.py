@@ -11,6 +11,7 @@ from data.storage import files
 from data.tables import tsv
 from studies.engine.declaring import Row, Study
 from studies.engine.measures import MEASURES
+from studies.engine.plan import Job
 from training import curves
 
 
@@ -44,16 +45,14 @@ class Found:
         self.seconds = collections.defaultdict(float)
         self.missing = 0
 
-    def add(
-        self, row: Row, run: str, seed: int, result: Mapping[str, Any]
-    ) -> None:
+    def add(self, job: Job, result: Mapping[str, Any]) -> None:
         """Adds the `seconds` and the measures among the `values` of a run."""
-        self.seconds[row.name] += result["seconds"]
+        self.seconds[job.row.name] += result["seconds"]
         for name in self.study.measures:
             measure = MEASURES[name]
-            if measure.run == run and measure.applies(row):
+            if measure.run == job.run and measure.applies(job.row):
                 value = measure.factor * result["values"][measure.metric]
-                self.values[row.name, name][seed] = value
+                self.values[job.row.name, name][job.seed] = value
 
     @property
     def measured(self) -> list[str]:
@@ -189,10 +188,8 @@ def draw(found: Found, output_dir: str, num_steps: int) -> None:
         return
     import matplotlib.figure  # takes half a second
 
-    height = 1.6 + 0.3 * len(study.rows)
-    figure = matplotlib.figure.Figure(
-        figsize=(4.5 * len(measures) + 1.5, height), layout="constrained"
-    )
+    size = (4.5 * len(measures) + 1.5, 1.6 + 0.3 * len(study.rows))
+    figure = matplotlib.figure.Figure(size, layout="constrained")
     axes = figure.subplots(1, len(measures), squeeze=False)[0]
     for axis, measure in zip(axes, measures, strict=True):
         if any(row.line for row in study.rows):

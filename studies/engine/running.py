@@ -64,7 +64,7 @@ def _make(plan: Plan, prepare: Prepare) -> dict[str, Any]:
     with Progress(f"study {options.study}", **names) as progress:
         for number, job in enumerate(jobs, start=1):
             was_done, is_last = _is_done(job), number == len(jobs)
-            found.add(job.row, job.run, job.seed, _result(job, prepare, data))
+            found.add(job, _result(job, prepare, data))
             found.missing = len(jobs) - number
             if not was_done or is_last:
                 report.write(found, options.output_dir, facts)

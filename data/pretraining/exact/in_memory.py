@@ -168,17 +168,16 @@ def _write_shuffled(
     paths: Sequence[str],
 ) -> None:
     """Writes rows to the files in turn and logs the first three."""
-    order = list(range(len(columns["input_ids"])))
+    total = len(columns["input_ids"])
+    order = list(range(total))
     examples.shuffle(order, rng)
     with (
-        progress.Progress(
-            "writing", total=len(order), unit="examples"
-        ) as shown,
+        progress.Progress("writing", total=total, unit="examples") as shown,
         contextlib.ExitStack() as stack,
     ):
         writers = map(tfrecord.RecordWriter, paths)
         turns = itertools.cycle(tuple(map(stack.enter_context, writers)))
-        for start in range(0, len(order), _AT_ONCE):
+        for start in range(0, total, _AT_ONCE):
             some = order[start : start + _AT_ONCE]
             rows = {name: values[some] for name, values in columns.items()}
             if not start:

@@ -27,31 +27,27 @@ def shuffled(
     """
     num_buckets = 1 + num_bytes // BUCKET_BYTES
     if num_buckets == 1:
-        yield from _permuted([r for records in blocks for r in records], rng)
+        yield from _mixed([r for records in blocks for r in records], rng)
         return
     parent, name = os.path.split(os.path.abspath(path or "records"))
-    with tempfile.TemporaryDirectory(
-        prefix=f"{name}.shuffle-", dir=parent if path else None
-    ) as folder:
+    prefix, parent = f"{name}.shuffle-", parent if path else None
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as folder:
         buckets = [os.path.join(folder, f"{i:05d}") for i in range(num_buckets)]
         for records in blocks:
             numbers = rng.integers(num_buckets, size=len(records))
             order = np.argsort(numbers, kind="stable")
             starts = np.searchsorted(numbers[order], np.arange(num_buckets))
-            for bucket, some in zip(
-                buckets, np.split(order, starts[1:]), strict=True
-            ):
+            parts = np.split(order, starts[1:])
+            for bucket, some in zip(buckets, parts, strict=True):
                 if len(some):
                     _append(bucket, [records[i] for i in some])
         for bucket in filter(os.path.exists, buckets):
             records = list(tfrecord.read_records(bucket))
             os.remove(bucket)
-            yield from _permuted(records, rng)
+            yield from _mixed(records, rng)
 
 
-def _permuted(
-    records: list[bytes], rng: np.random.Generator
-) -> Iterator[bytes]:
+def _mixed(records: list[bytes], rng: np.random.Generator) -> Iterator[bytes]:
     for i in rng.permutation(len(records)):
         yield records[i]
 

@@ -160,27 +160,25 @@ class _Shard:
         options, tools, rng = self._options, self._tools, self._rng
         for group, num_bytes in self._groups():
             for _ in range(options.dupe_factor):
-                for columns in draw_rows(group, tools.wordpieces, options, rng):
-                    self._mask(columns)
+                for rows in draw_rows(group, tools.wordpieces, options, rng):
+                    self._mask(rows)
                     if not self.samples:
-                        self.samples = describe_rows(
-                            columns, tools.tokens_by_id
-                        )
-                    yield feature_spec.encode_examples(tools.specs, columns)
-                    advance(0, len(columns["input_ids"]))
+                        self.samples = describe_rows(rows, tools.tokens_by_id)
+                    yield feature_spec.encode_examples(tools.specs, rows)
+                    advance(0, len(rows["input_ids"]))
             advance(num_bytes, 0)
 
-    def _mask(self, columns: dict[str, np.ndarray]) -> None:
+    def _mask(self, rows: dict[str, np.ndarray]) -> None:
         """Counts rows and, if masks are static, masks them."""
-        lengths = columns["input_mask"].sum(axis=1)
-        is_1 = columns["next_sentence_labels"] == 1
+        lengths = rows["input_mask"].sum(axis=1)
+        is_1 = rows["next_sentence_labels"] == 1
         self.counts["examples"] += len(lengths)
         self.counts["tokens"] += int(lengths.sum())
         self.counts["label_1"] += int(is_1.sum())
         if self._options.masking == "static":
-            ids = columns["input_ids"]
+            ids = rows["input_ids"]
             masked = self._masker.mask(ids, lengths, self._rng)
-            columns |= masked._asdict()
+            rows |= masked._asdict()
             num_masked = np.count_nonzero(masked.masked_lm_weights)
             self.counts["masked"] += int(num_masked)
 
