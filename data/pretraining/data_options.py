@@ -119,15 +119,11 @@ class PretrainingDataOptions(Settings, kw_only=False):
 class Wordpieces(NamedTuple):
     """Facts about a vocabulary that masking needs.
 
-    Attributes:
-      cls_id: id of [CLS].
-      sep_id: id of [SEP].
-      mask_id: id of [MASK].
-      ids: all ids in the vocabulary's order; random tokens are drawn from them.
-      starts_word: for each id, False if the token begins with `##`.
-      num_ids: number of ids, if a token that continues a word may have this
-        added to its id (see `data.pretraining.words`), and `starts_word` is
-        twice as long; 0 = only `##` continues a word.
+    `ids` are all ids in the vocabulary's order, from which random tokens are
+    drawn; `starts_word` is False for each id whose token begins with `##`.
+    `num_ids` is the number of ids, if a token that continues a word may have
+    this added to its id (see `data.pretraining.words`), and `starts_word` is
+    twice as long; 0 = only `##` continues a word.
     """
 
     cls_id: int

@@ -16,11 +16,9 @@ from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 class MaskedRows(NamedTuple):
     """N masked rows of S tokens, with P places for predictions.
 
-    Attributes:
-      input_ids: int32 [N, S], with masks.
-      masked_lm_positions: int32 [N, P], ascending, then 0.
-      masked_lm_ids: int32 [N, P], the original tokens, then 0.
-      masked_lm_weights: float32 [N, P], 1 = a prediction, 0 = padding.
+    `input_ids` are int32 [N, S]. The others are int32 [N, P], positions
+    ascending and ids the original tokens, then 0; and float32 [N, P], 1 = a
+    prediction, 0 = padding.
     """
 
     input_ids: np.ndarray

@@ -79,15 +79,8 @@ def split_sentences(paragraph: str) -> list[str]:
     - there is no letter or digit on one side: `... And then`.
 
     Ordinals of other languages (German `am 3. Oktober`) end a sentence. Only
-    white space between sentences is removed.
-
-    Args:
-      paragraph: text of one line.
-
-    Returns:
-      The sentences in order, without surrounding white space. Each has a letter
-      or digit, unless the paragraph has none. Dividing a sentence again returns
-      the sentence. [] for white space.
+    white space around sentences is removed. Each has a letter or digit, unless
+    the paragraph, which is one line, has none.
     """
     paragraph = paragraph.strip()
     sentences = []

@@ -78,9 +78,8 @@ def write_text_files(
 
     Each example of the data set becomes a document: its lines that are not
     blank, then a blank line. Titles and headings of Wiki40B are left out. An
-    unfinished run is started again. Returns the paths in the order of the text,
-    which is the data set's. Raises ValueError if there is no such data set,
-    split or text feature, it is damaged, not UTF-8 or without text, or `folder`
+    unfinished run is started again. Returns the paths in the order of the data
+    set. Raises ValueError if it cannot be read or has no text, or `folder`
     holds other text.
     """
     if paths := _finished(folder, text):

@@ -12,17 +12,12 @@ HELD_OUT, SPANS = "held_out", "spans"
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """One number of a row.
+    """One number of a row, with its title in the report.
 
-    Attributes:
-      title: title of the measure in the report.
-      run: name of the run that gives it: `held_out` (run_pretraining.py),
-        `spans` (run_squad.py) or a task of run_classifier.py.
-      metric: its name among the run's results.
-      needs: the flag of the data; "" = the text is enough.
-      factor: what the results are multiplied by in the report.
-      less_is_better: whether a smaller number is better.
-      flags: flags of the program, beside those of every run.
+    `run` gives it: `held_out` (run_pretraining.py), `spans` (run_squad.py) or a
+    task of run_classifier.py. `metric` is its name among the results, which the
+    report multiplies by `factor`. `needs` is the flag of the data; "" = the
+    text is enough. `flags` are the program's, beside those of every run.
     """
 
     title: str

@@ -25,16 +25,11 @@ SIZES = {
 class Scale:
     """Settings that all rows of a study share.
 
-    Attributes:
-      vocab_size: most wordpieces of the study's own vocabulary.
-      batch_size: examples of a pretraining update.
-      num_steps: updates of a pretraining; 0 = the study's.
-      share_of_minutes: share of the study's minutes, if it goes by minutes.
-      epochs: factor of the epochs of fine-tuning.
-      casing_sentences: sentences of the task `casing`, to train on and to
-        score.
-      max_eval_steps: batches of held-out text.
-      xla: whether XLA compiles the pretraining.
+    `num_steps` are updates of a pretraining (0 = the study's), and
+    `share_of_minutes` is of the study's minutes, if it goes by minutes.
+    `epochs` is a factor of those of fine-tuning. `casing_sentences` are to
+    train on and to score. `max_eval_steps` are batches of held-out text. `xla`
+    compiles the pretraining.
     """
 
     vocab_size: int = 8000

@@ -38,9 +38,8 @@ def write_pretraining_data(
 
     The text is UTF-8, one sentence on each line, a blank line between
     documents, which may continue in the next file. Records are written to the
-    TFRecord files in turn. Raises ValueError if an input or the vocabulary is
-    also an output, the vocabulary lacks [CLS], [SEP], [MASK] or [UNK], or the
-    input has no text or is not UTF-8.
+    TFRecord files in turn. Raises ValueError if an input is also an output, has
+    no text or is not UTF-8, or the vocabulary lacks special tokens.
 
     Source: main in create_pretraining_data.py.
     """

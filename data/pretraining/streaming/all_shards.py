@@ -46,11 +46,8 @@ def write_shards(
     The text is UTF-8, one sentence on each line, a blank line between
     documents; a document ends with its file. The output does not depend on the
     number of processes; `runner` writes the shards in their place. Returns the
-    summed counts of `write_shard`, which are also in the manifest.
-
-    Raises:
-      ValueError: the text cannot be used (see `make_plan`).
-      OSError: an output cannot be written, or a process was killed.
+    summed counts of `write_shard`, which are also in the manifest. For errors
+    see `check` and `make_plan`.
     """
     start_s = time.monotonic()
     check(input_files, output_files, recipe)

@@ -94,13 +94,10 @@ def write_shard(
     """Writes a shard, unless it is finished, and its report beside it.
 
     `advance` is called with the bytes of text read and the examples made since
-    the last call. Raises ValueError if the text cannot be used.
-
-    Returns:
-      `counts`: `examples`, their `tokens` (without padding), `masked` tokens
-      and `label_1` (next_sentence_labels of 1); the text's `documents`,
-      `sentences`, `wordpieces` and `unknown` wordpieces; the file's `bytes`.
-      `sha256`, the file's checksum; `samples`, the first rows of shard 0.
+    the last call. Raises ValueError if the text cannot be used. Returns
+    `counts`, of which `tokens` are without padding and `label_1` are
+    next_sentence_labels of 1; `sha256`, the file's checksum; and `samples`, the
+    first rows of shard 0.
     """
     if report := load_report(task.path):
         return report
