@@ -87,12 +87,10 @@ def split_sentences(paragraph: str) -> list[str]:
     start = 0
     word = _WORD.search(paragraph)
     for match in _STOP.finditer(paragraph):
-        if not word or match.start() < word.start():
+        is_early = not word or match.start() < word.start()
+        if is_early or not _is_end(paragraph, start, match):
             continue
-        if not _is_end(paragraph, start, match):
-            continue
-        word = _WORD.search(paragraph, match.start(3))
-        if word:
+        if word := _WORD.search(paragraph, match.start(3)):
             sentences.append(paragraph[start : match.end(1)])
             start = match.end(2)
     if paragraph:

@@ -180,10 +180,9 @@ def _write_documents(
     while document:
         name = f"text-{len(written):05d}.txt"
         num_documents = num_bytes = 0
+        room = max(max_bytes, len(document))
         with files.open_whole(os.path.join(folder, name)) as file:
-            while document and (
-                not num_bytes or num_bytes + len(document) <= max_bytes
-            ):
+            while document and num_bytes + len(document) <= room:
                 file.write(document)
                 num_documents += 1
                 num_bytes += len(document)

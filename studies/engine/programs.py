@@ -84,9 +84,8 @@ class Programs:
             mine = {"max_predictions_per_seq": NUM_PREDICTIONS}
             mine |= masked_as.masking
             masking = settings.make(PretrainingDataOptions, mine)
-        paths["vocab_file"] = self._inputs.vocab_file
-        paths["output_dir"] = job.folder
-        flags = flags | paths | {"masking": masking}
+        flags = flags | paths | {"masking": masking, "output_dir": job.folder}
+        flags["vocab_file"] = self._inputs.vocab_file
         pretraining.run(settings.make(PretrainingOptions, flags))
 
     def _evaluate(self, job: Job) -> tuple[dict, Callable]:
