@@ -26,7 +26,6 @@ from data.pretraining.recipe import Recipe, Tools, make_tools
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests, outputs
 from data.storage.json_files import write_json
-from data.text import packing
 
 _AT_ONCE = 4096
 
@@ -145,15 +144,18 @@ def _columns(
         label = instance.is_random_next if has_pairs else feature_spec.NO_PAIR
         row = {
             "input_ids": instance.tokens,
-            "input_mask": [1] * len(instance.tokens),
-            "segment_ids": instance.segment_ids,
+            "input_mask": b"\1" * len(instance.tokens),
+            "segment_ids": bytes(instance.segment_ids),
             "masked_lm_positions": instance.masked_lm_positions,
             "masked_lm_ids": instance.masked_lm_labels,
-            "masked_lm_weights": [1] * len(instance.masked_lm_labels),
+            "masked_lm_weights": b"\1" * len(instance.masked_lm_labels),
             "next_sentence_labels": [label],
         }
         for spec in tools.specs:
-            columns[spec.name].extend(packing.pad(row[spec.name], spec.length))
+            column, values = columns[spec.name], row[spec.name]
+            column.extend(array(column.typecode, values))
+            padding = column.itemsize * (spec.length - len(values))
+            column.frombytes(bytes(padding))
     return {
         spec.name: np.reshape(columns[spec.name], (-1, spec.length))
         for spec in tools.specs
