@@ -59,7 +59,7 @@ class Plan:
             folder = os.path.join(options.output_dir, row.name)
             if row.source == row.name and not data.init_checkpoint:
                 place = os.path.join(folder, PRETRAINING)
-                seconds, is_asked = self._seconds(row), row.name in needed
+                seconds, is_asked = self._duration(row), row.name in needed
                 yield Job(row, PRETRAINING, first, place, seconds, is_asked)
             sizes = self.sizes_of(row, self.scale.vocab_size) | data.model_sizes
             for run in dict.fromkeys(m.run for m in measures if m.applies(row)):
@@ -72,7 +72,7 @@ class Plan:
                     is_asked = is_given and seed < first + count
                     yield Job(row, run, seed, place, seconds, is_asked)
 
-    def _seconds(self, row: Row) -> float:
+    def _duration(self, row: Row) -> float:
         """The expected duration of a pretraining."""
         if self.minutes:
             return 60 * self.minutes
