@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import logging
@@ -28,7 +28,7 @@ from data.storage import files, manifests, outputs
 from data.storage.json_files import write_json
 
 # Index of a shard -> its report.
-Reports = Mapping[int, Mapping[str, Any]]
+Reports = dict[int, dict[str, Any]]
 # Writes the given shards and returns when all are finished.
 Runner = Callable[[Sequence[shards.ShardTask]], None]
 
@@ -72,10 +72,7 @@ def write_shards(
 
 
 def _write_missing(
-    plan: Plan,
-    reports: dict[int, dict[str, Any]],
-    workers: Workers,
-    runner: Runner | None,
+    plan: Plan, reports: Reports, workers: Workers, runner: Runner | None
 ) -> None:
     """Writes the shards that have no report, and adds their reports."""
     missing = [task for task in plan.tasks if task.index not in reports]
@@ -145,7 +142,7 @@ def check(
     shards.tools_of(recipe)
 
 
-def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
+def finished_shards(plan: Plan) -> Reports:
     """Returns the reports of the shards that an earlier run finished.
 
     A shard that differs from its report is not finished.
