@@ -49,18 +49,17 @@ def main() -> None:
         "%s: %d tokens from %d words (%d distinct)",
         *(options.output_file, len(vocab), found["words"], len(word_counts)),
     )
+    share = found["unknown"] / found["words"]
     logging.info(
-        "%.2f pieces a word; %.3f %% of the words become [UNK]",
-        found["pieces"] / found["words"],
-        100 * found["unknown"] / found["words"],
+        f"{found['pieces'] / found['words']:.2f} pieces a word; "
+        f"{100 * share:.3f} % of the words become [UNK]"
     )
-    if len(vocab) < options.learning.vocab_size:
+    wanted, least = options.learning.vocab_size, options.learning.min_frequency
+    if len(vocab) < wanted:
         logging.warning(
-            "--vocab_size=%d was not reached: no more pieces occur %d times; "
-            "give more text, or make the model with vocab_size %d.",
-            options.learning.vocab_size,
-            options.learning.min_frequency,
-            len(vocab),
+            f"--vocab_size={wanted} was not reached: no more pieces occur "
+            f"{least} times; give more text, or make the model with vocab_size "
+            f"{len(vocab)}."
         )
 
 

@@ -97,30 +97,23 @@ def main() -> None:
     is_dynamic = options.recipe.options.masking == "dynamic"
     if is_dynamic and flags.given("dupe_factor") is None:
         options = options.replace(dupe_factor=1)  # training masks in each epoch
+    recipe, text, number = options.recipe, options.text, options.num_processes
     output_files = files.expand_shards(options.output_file)
-    if not options.num_processes:
+    if not number:
         input_files = files.expand_patterns(options.input_file)
-        in_memory.write_pretraining_data(
-            input_files, output_files, options.recipe
-        )
+        in_memory.write_pretraining_data(input_files, output_files, recipe)
         return
-    runner = None
-    if options.runner:
-        runner = beam_runner(options.runner, options.beam_options)
+    name = options.runner
+    runner = beam_runner(name, options.beam_options) if name else None
     if options.input_file:
         input_files = files.expand_patterns(options.input_file)
     else:
         # A data set may be large: what is wrong beside it is found before.
-        all_shards.check([], output_files, options.recipe)
-        input_files = tfds_text.write_text_files_in_a_process(
-            options.text, f"{manifests.data_set_name(output_files)}.tfds-text"
-        )
+        all_shards.check([], output_files, recipe)
+        folder = f"{manifests.data_set_name(output_files)}.tfds-text"
+        input_files = tfds_text.write_text_files_in_a_process(text, folder)
     all_shards.write_shards(
-        input_files,
-        output_files,
-        options.recipe,
-        num_processes=options.num_processes,
-        runner=runner,
+        input_files, output_files, recipe, num_processes=number, runner=runner
     )
 
 

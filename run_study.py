@@ -34,9 +34,11 @@ def main() -> None:
     options.data.check(study)
     program.load_tensorflow()
     from studies.engine import running
+    from studies.engine.plan import Plan
     from studies.engine.programs import Programs
 
-    running.run(study, options, Programs(study, options))
+    plan = Plan(study, options)
+    running.run(plan, Programs(plan))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,7 @@ from benchmarks.tables import table
 from data.storage import files
 from data.storage.json_files import find_json
 from data.tables import tsv
-from studies.engine.report import shown
-from studies.engine.statistics import Values
+from studies.engine.report import Values, shown
 from training import curves
 
 _MOST_SEEDS = 100

@@ -7,13 +7,8 @@ _COLUMN = "NER, dev F1"
 
 
 def _frozen(mix, title, *numbers):
-    return Row(
-        name=mix,
-        title=title,
-        encoder="fine_tuning",
-        finetuning=FROZEN | {"feature_based": mix},
-        paper=numbers,
-    )
+    own = FROZEN | {"feature_based": mix}
+    return Row(mix, title, encoder="fine_tuning", finetuning=own, paper=numbers)
 
 
 STUDY = Study(
@@ -22,7 +17,7 @@ STUDY = Study(
     question="Which layers of a frozen encoder hold what a tagger needs, and "
     "how much is lost without fine-tuning?",
     rows=(
-        Row(name="fine_tuning", title="fine-tuning", paper=(96.4,)),
+        Row("fine_tuning", "fine-tuning", paper=(96.4,)),
         _frozen("embeddings", "embeddings", 91.0),
         _frozen("second_to_last", "second to last layer", 95.6),
         _frozen("last", "last layer", 94.9),

@@ -4,15 +4,10 @@ from studies.engine.declaring import Row, Study
 
 
 def _mix(mask, same, random, *numbers):
-    return Row(
-        name=f"mask{mask}_same{same}_random{random}",
-        title=f"{mask} % [MASK], {same} % the same, {random} % random",
-        masking={
-            "mask_token_prob": mask / 100,
-            "random_token_prob": random / 100,
-        },
-        paper=numbers,
-    )
+    name = f"mask{mask}_same{same}_random{random}"
+    title = f"{mask} % [MASK], {same} % the same, {random} % random"
+    masking = {"mask_token_prob": mask / 100, "random_token_prob": random / 100}
+    return Row(name, title, masking=masking, paper=numbers)
 
 
 STUDY = Study(

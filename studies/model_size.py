@@ -23,20 +23,17 @@ def _row(here, of_paper, numbers):
         title += " (paper: {} x {}, {} heads)".format(*of_paper)
     scales = {"small": here, "paper": of_paper}
     return Row(
-        name=f"L{layers}_H{hidden}_A{heads}",
-        title=title,
-        sizes=_members(here),
-        paper_sizes=_members(of_paper),
+        f"L{layers}_H{hidden}_A{heads}",
+        title,
+        sizes=_members(*here) if here else {},
+        paper_sizes=_members(*of_paper) if of_paper else {},
         scales=tuple(scale for scale, sizes in scales.items() if sizes),
         paper=numbers,
     )
 
 
-def _members(sizes):
-    """The sizes as members of bert_config.json; {} = there are none."""
-    if not sizes:
-        return {}
-    layers, hidden, heads = sizes
+def _members(layers, hidden, heads):
+    """The sizes as members of bert_config.json."""
     return {
         "num_hidden_layers": layers,
         "hidden_size": hidden,

@@ -1,8 +1,6 @@
 """Later work: masked words or replaced words, in equal time."""
 
-from studies.engine.declaring import Row, Study
-
-_NO_PAIRS = {"next_sentence_prediction": False}
+from studies.engine.declaring import NO_PAIRS, Row, Study
 
 STUDY = Study(
     title="Masked words or replaced words",
@@ -10,16 +8,11 @@ STUDY = Study(
     question="Is it better to find replaced words among all words than to "
     "predict the 15 % that are masked, in the same time?",
     rows=(
+        Row("masked_lm", "masked LM", records=NO_PAIRS, paper=(75.1, 82.2)),
         Row(
-            name="masked_lm",
-            title="masked LM",
-            records=_NO_PAIRS,
-            paper=(75.1, 82.2),
-        ),
-        Row(
-            name="replaced_tokens",
-            title="replaced words (ELECTRA)",
-            records=_NO_PAIRS,
+            "replaced_tokens",
+            "replaced words (ELECTRA)",
+            records=NO_PAIRS,
             pretraining={"objective": "replaced_tokens"},
             paper=(79.9, 85.0),
         ),

@@ -1,12 +1,8 @@
 """Figure 5 of the paper: how long pretraining pays."""
 
-from studies.engine.declaring import Row, Study
+from studies.engine.declaring import LEFT_TO_RIGHT, Row, Study
 
 _PARTS = 6
-_LEFT_TO_RIGHT = {
-    "records": {"next_sentence_prediction": False},
-    "pretraining": {"objective": "left_to_right"},
-}
 
 
 def _rows(name, line, **settings):
@@ -14,8 +10,8 @@ def _rows(name, line, **settings):
     for part in range(_PARTS, 0, -1):
         is_whole = part == _PARTS
         yield Row(
-            name=name if is_whole else f"{name}_{part}_of_{_PARTS}",
-            title=f"{line}, {part}/{_PARTS} of the steps",
+            name if is_whole else f"{name}_{part}_of_{_PARTS}",
+            f"{line}, {part}/{_PARTS} of the steps",
             encoder="" if is_whole else name,
             share=part / _PARTS,
             line=line,
@@ -30,7 +26,7 @@ STUDY = Study(
     "than the left-to-right LM, because it predicts fewer words?",
     rows=(
         *_rows("masked_lm", "masked LM"),
-        *_rows("left_to_right", "left to right", **_LEFT_TO_RIGHT),
+        *_rows("left_to_right", "left to right", **LEFT_TO_RIGHT),
     ),
     columns=("MNLI-m",),
     measures=("tags", "similarity", "casing", "perplexity"),

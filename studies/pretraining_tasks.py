@@ -1,8 +1,6 @@
 """Table 5 of the paper: what each pretraining task adds."""
 
-from studies.engine.declaring import Row, Study
-
-_NO_PAIRS = {"next_sentence_prediction": False}
+from studies.engine.declaring import LEFT_TO_RIGHT, NO_PAIRS, Row, Study
 
 STUDY = Study(
     title="What each pretraining task adds",
@@ -11,31 +9,29 @@ STUDY = Study(
     "the context on the right?",
     rows=(
         Row(
-            name="bert",
-            title="masked LM and next sentence",
+            "bert",
+            "masked LM and next sentence",
             paper=(84.4, 88.4, 86.7, 92.7, 88.5),
         ),
         Row(
-            name="no_nsp",
-            title="no next sentence",
-            records=_NO_PAIRS,
+            "no_nsp",
+            "no next sentence",
+            records=NO_PAIRS,
             paper=(83.9, 84.9, 86.5, 92.6, 87.9),
         ),
         Row(
-            name="left_to_right",
-            title="left to right, no next sentence",
-            records=_NO_PAIRS,
-            pretraining={"objective": "left_to_right"},
+            "left_to_right",
+            "left to right, no next sentence",
             paper=(82.1, 84.3, 77.5, 92.1, 77.8),
+            **LEFT_TO_RIGHT,
         ),
         Row(
-            name="left_to_right_bilstm",
-            title="the same, with a BiLSTM added in fine-tuning",
-            records=_NO_PAIRS,
-            pretraining={"objective": "left_to_right"},
+            "left_to_right_bilstm",
+            "the same, with a BiLSTM added in fine-tuning",
             encoder="left_to_right",
             finetuning={"head": "bilstm"},
             paper=(82.1, 84.1, 75.7, 91.6, 84.9),
+            **LEFT_TO_RIGHT,
         ),
     ),
     columns=("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD F1"),

@@ -1,33 +1,24 @@
 """Later work: next sentence, sentence order, or neither."""
 
-from studies.engine.declaring import Row, Study
+from studies.engine.declaring import NO_PAIRS, Row, Study
 
 STUDY = Study(
     title="Next sentence, sentence order, or neither",
     source="Lan et al. (ALBERT, arXiv:1909.11942), Table 5",
     question="Does the model need a task on pairs of sentences, and which one?",
     rows=(
+        Row("next_sentence", "next sentence (BERT)", paper=(77.2, 62.3, 79.2)),
         Row(
-            name="next_sentence",
-            title="next sentence (BERT)",
-            paper=(77.2, 62.3, 79.2),
-        ),
-        Row(
-            name="sentence_order",
-            title="sentence order (ALBERT)",
+            "sentence_order",
+            "sentence order (ALBERT)",
             records={"sentence_order_prediction": True},
             paper=(80.0, 64.0, 80.1),
         ),
+        Row("none", "none", records=NO_PAIRS, paper=(78.1, 61.7, 79.0)),
         Row(
-            name="none",
-            title="none",
-            records={"next_sentence_prediction": False},
-            paper=(78.1, 61.7, 79.0),
-        ),
-        Row(
-            name="full_rows",
-            title="none, rows as full as the text allows (RoBERTa)",
-            records={"next_sentence_prediction": False, "short_seq_prob": 0.0},
+            "full_rows",
+            "none, rows as full as the text allows (RoBERTa)",
+            records=NO_PAIRS | {"short_seq_prob": 0.0},
         ),
     ),
     columns=("SQuAD 2.0 F1", "RACE", "mean"),

@@ -9,8 +9,7 @@ from benchmarks.tables import table
 from data.storage import files
 from data.storage.json_files import read_json
 from data.tables import tsv
-from studies.engine.report import shown
-from studies.engine.statistics import Values
+from studies.engine.report import Values, shown
 from training import curves
 from training.loop.events import read_eval_results
 

@@ -20,8 +20,7 @@ from benchmarks.budget.runs import SEED, Runs
 from benchmarks.tables import table
 from data.storage import files
 from data.tables import tsv
-from studies.engine.report import shown
-from studies.engine.statistics import Values
+from studies.engine.report import Values, shown
 from training import curves
 from training.devices import strategy
 from training.loop import events

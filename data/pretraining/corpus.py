@@ -116,23 +116,19 @@ def text_documents(lines: Iterable[str]) -> list[Document]:
             ends = list(filter(_ENDS_LIKE_SENTENCE.search, parts))
             if 2 * len(ends) < len(parts):
                 parts = [" ".join(parts)]
-            documents.append(
-                [s for part in parts for s in split_sentences(part)]
-            )
+            found = map(split_sentences, parts)
+            documents.append(list(itertools.chain.from_iterable(found)))
     sentences = [sentence for document in documents for sentence in document]
     if len(sentences) < _MIN_SENTENCES:
         raise ValueError(
             f"the text has {len(sentences)} sentences in {len(documents)} "
-            f"documents; expected at least {_MIN_SENTENCES} sentences "
-            "(thousands, to learn anything)."
+            f"documents; expected at least {_MIN_SENTENCES} sentences."
         )
     if len(sentences) < 5 * len(documents) or len(documents) < _MIN_DOCUMENTS:
         size = len(sentences) // _MIN_DOCUMENTS
         size = min(size, _MAX_SENTENCES_PER_DOCUMENT)
-        documents = [
-            sentences[start : start + size]
-            for start in range(0, len(sentences), size)
-        ]
+        starts = range(0, len(sentences), size)
+        documents = [sentences[start : start + size] for start in starts]
     return [document for document in documents if len(document) >= 2]
 
 
@@ -147,22 +143,20 @@ def split_train_eval(
     empty.
     """
     documents = [document for document in documents if len(document) >= 2]
-    by_hash = sorted(
-        range(len(documents)),
-        key=lambda i: hashlib.sha256("\n".join(documents[i]).encode()).digest(),
-    )
+
+    def digest(i: int) -> bytes:
+        return hashlib.sha256("\n".join(documents[i]).encode()).digest()
+
     room = _EVAL_SHARE * sum(map(len, documents))
     chosen = set()
-    for i in by_hash:
+    for i in sorted(range(len(documents)), key=digest):
         if len(documents[i]) <= room:
             room -= len(documents[i])
             chosen.add(i)
     train = [d for i, d in enumerate(documents) if i not in chosen]
     known = {normalize(sentence) for d in train for sentence in d}
-    evaluation = [
-        [s for s in documents[i] if normalize(s) not in known]
-        for i in sorted(chosen)
-    ]
+    held_out = (documents[i] for i in sorted(chosen))
+    evaluation = [[s for s in d if normalize(s) not in known] for d in held_out]
     evaluation = [document for document in evaluation if len(document) >= 2]
     if not train or not evaluation:
         raise ValueError(
@@ -203,10 +197,9 @@ def write(train_output: str, eval_output: str, text: str | None) -> None:
         # A sentence on each line, and a blank line between documents.
         content = "\n".join("\n".join([*document, ""]) for document in part)
         files.write_text(path, content)
-        megabytes = len(content.encode()) / 1e6
         logging.info(
             f"{path}: {sum(map(len, part))} sentences in {len(part)} "
-            f"documents, {megabytes:.2f} MB"
+            f"documents, {len(content.encode()) / 1e6:.2f} MB"
         )
 
 

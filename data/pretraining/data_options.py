@@ -41,21 +41,17 @@ class PretrainingDataOptions(Settings, kw_only=False):
         0.8, "[new] Share of the masked tokens that become [MASK]."
     )
     random_token_prob: float = share(
-        0.1,
-        "[new] Share of the masked tokens that become a random token; the rest "
-        "stays as it is.",
+        0.1, "[new] Share of masked tokens that become random; the rest stays."
     )
     next_sentence_prediction: bool = setting(
         True,
         "[new] Make sentence pairs; if false, examples are runs of consecutive "
-        "sentences with the label -1, and run_pretraining.py trains masked LM "
-        "alone.",
+        "sentences with the label -1, for masked LM alone.",
     )
     join_documents: bool = switch(
         "[new] With --next_sentence_prediction=false: an example that reaches "
-        "the end of a document continues with the next one, after a [SEP], so "
-        "that examples are full even if documents are short. --short_seq_prob "
-        "is then the share of examples that are shorter."
+        "the end of a document continues with the next one, after a [SEP]. "
+        "--short_seq_prob is then the share of examples that are shorter."
     )
     sentence_order_prediction: bool = switch(
         "[new] ALBERT's pairs: next_sentence_labels is 0 where b follows a, 1 "
@@ -69,9 +65,8 @@ class PretrainingDataOptions(Settings, kw_only=False):
     )
     masking: str = setting(
         "static",
-        "[new] static = examples have masks; dynamic = "
-        "create_pretraining_data.py writes them without, and "
-        "run_pretraining.py draws new masks in every epoch.",
+        "[new] static = examples have masks; dynamic = run_pretraining.py "
+        "draws new masks in every epoch.",
         choices=MASKINGS,
     )
 
@@ -85,13 +80,11 @@ class PretrainingDataOptions(Settings, kw_only=False):
             )
         if self.join_documents and self.next_sentence_prediction:
             raise ValueError(
-                "--join_documents needs --next_sentence_prediction=false: it "
-                "is for examples without sentence pairs."
+                "--join_documents needs --next_sentence_prediction=false."
             )
         if self.sentence_order_prediction and not self.next_sentence_prediction:
             raise ValueError(
-                "--sentence_order_prediction needs sentence pairs; do not give "
-                "--next_sentence_prediction=false."
+                "--sentence_order_prediction needs --next_sentence_prediction."
             )
 
     @property
@@ -100,9 +93,8 @@ class PretrainingDataOptions(Settings, kw_only=False):
         if self.mask_token_prob == 1:
             return 1.0
         # Rounded, so that 0.1 of the remaining 0.2 is the original's 0.5.
-        return 1 - round(
-            self.random_token_prob / (1 - self.mask_token_prob), 12
-        )
+        part = self.random_token_prob / (1 - self.mask_token_prob)
+        return 1 - round(part, 12)
 
     @property
     def numpy_seed(self) -> int:
@@ -127,15 +119,11 @@ class PretrainingDataOptions(Settings, kw_only=False):
 class Wordpieces(NamedTuple):
     """Facts about a vocabulary that masking needs.
 
-    Attributes:
-      cls_id: id of [CLS].
-      sep_id: id of [SEP].
-      mask_id: id of [MASK].
-      ids: all ids in the vocabulary's order; random tokens are drawn from them.
-      starts_word: for each id, False if the token begins with `##`.
-      num_ids: number of ids, if a token that continues a word may have this
-        added to its id (see `data.pretraining.words`), and `starts_word` is
-        twice as long; 0 = only `##` continues a word.
+    `ids` are all ids in the vocabulary's order, from which random tokens are
+    drawn; `starts_word` is False for each id whose token begins with `##`.
+    `num_ids` is the number of ids, if a token that continues a word may have
+    this added to its id (see `data.pretraining.words`), and `starts_word` is
+    twice as long; 0 = only `##` continues a word.
     """
 
     cls_id: int
@@ -157,14 +145,9 @@ class Wordpieces(NamedTuple):
         for token, token_id in vocab.items():
             starts_word[token_id] = not token.startswith("##")
         num_ids = len(starts_word) if with_words else 0
-        return cls(
-            cls_id=vocab["[CLS]"],
-            sep_id=vocab["[SEP]"],
-            mask_id=vocab["[MASK]"],
-            ids=list(vocab.values()),
-            starts_word=starts_word + num_ids * [False],
-            num_ids=num_ids,
-        )
+        starts_word += num_ids * [False]
+        special = (vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]"))
+        return cls(*special, list(vocab.values()), starts_word, num_ids)
 
     @property
     def typecode(self) -> str:

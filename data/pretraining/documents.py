@@ -19,9 +19,8 @@ def check(files: RecordFiles, sep_id: int, vocab_file: str) -> None:
     if any(spec.name == "next_sentence_labels" for spec in files.specs):
         raise ValueError(
             f"--separate_documents: {files.paths[0]} holds sentence pairs, "
-            "whose parts must see each other; write records with "
-            "create_pretraining_data.py --next_sentence_prediction=false "
-            "--join_documents."
+            "whose parts must see each other; give records of "
+            "create_pretraining_data.py --join_documents."
         )
     most = 0  # documents of a row
     for path in files.paths:
@@ -32,17 +31,15 @@ def check(files: RecordFiles, sep_id: int, vocab_file: str) -> None:
         ends = rows["input_mask"].numpy().sum(axis=1) - 1
         if not separators[np.arange(len(ends)), ends].all():
             raise ValueError(
-                f"{path}: not every record ends with the [SEP] of "
-                f"--vocab_file={vocab_file}, id {sep_id}; give the vocabulary "
-                "that create_pretraining_data.py was given."
+                f"{path}: not every record ends with the [SEP] (id {sep_id}) "
+                f"of --vocab_file={vocab_file}; give the records' vocabulary."
             )
         most = max(most, separators.sum(axis=1).max())
     if most == 1:
         logging.warning(
             f"--separate_documents: each of the first {_NUM_CHECKED} records "
-            f"({files.paths[0]}) has one document, so there is nothing to "
-            "separate; create_pretraining_data.py --join_documents writes "
-            "several."
+            f"({files.paths[0]}) has one document; give records of "
+            "create_pretraining_data.py --join_documents."
         )
 
 

@@ -16,11 +16,9 @@ from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 class MaskedRows(NamedTuple):
     """N masked rows of S tokens, with P places for predictions.
 
-    Attributes:
-      input_ids: int32 [N, S], with masks.
-      masked_lm_positions: int32 [N, P], ascending, then 0.
-      masked_lm_ids: int32 [N, P], the original tokens, then 0.
-      masked_lm_weights: float32 [N, P], 1 = a prediction, 0 = padding.
+    `input_ids` are int32 [N, S]. The others are int32 [N, P], positions
+    ascending and ids the original tokens, then 0; and float32 [N, P], 1 = a
+    prediction, 0 = padding.
     """
 
     input_ids: np.ndarray
@@ -68,31 +66,21 @@ class Masker:
         labels = input_ids[chosen]  # row by row, positions ascending
         shape = len(input_ids), self.num_predictions
         is_prediction = np.arange(shape[1]) < chosen.sum(axis=1)[:, None]
+        # A draw for each place, so that rows do not depend on others.
+        draw = rng.random(shape)[is_prediction]
+        place = rng.integers(len(self._ids), size=shape)[is_prediction]
+        share = self._options.mask_token_prob
+        is_mask = draw < share  # 80 %
+        is_other = draw < share + self._options.random_token_prob  # 10 % more
         masked_ids = input_ids.copy()
-        masked_ids[chosen] = self._replace(
-            labels,
-            # A draw for each place, so that rows do not depend on others.
-            rng.random(shape)[is_prediction],
-            rng.integers(len(self._ids), size=shape)[is_prediction],
-        )
+        becomes = [self._mask_id, self._ids[place]]
+        masked_ids[chosen] = np.select([is_mask, is_other], becomes, labels)
         positions = np.zeros(shape, np.int32)
         label_ids = np.zeros(shape, np.int32)
         positions[is_prediction] = np.nonzero(chosen)[1]
         label_ids[is_prediction] = labels
         weights = is_prediction.astype(np.float32)
         return MaskedRows(masked_ids, positions, label_ids, weights)
-
-    def _replace(
-        self, labels: np.ndarray, draw: np.ndarray, place: np.ndarray
-    ) -> np.ndarray:
-        """Replaces 80 % by [MASK] and 10 % by random tokens."""
-        options = self._options
-        is_random = (draw >= options.mask_token_prob) & (
-            draw < options.mask_token_prob + options.random_token_prob
-        )
-        replaced = np.where(is_random, self._ids[place], labels)
-        replaced[draw < options.mask_token_prob] = self._mask_id
-        return replaced
 
     def _choose(
         self,
@@ -109,15 +97,11 @@ class Masker:
             return maskable
         # Number of tokens of each unit: [N, U].
         places = np.arange(len(unit))[:, None] * num_units + unit
-        sizes = np.bincount(
-            places[maskable], minlength=len(unit) * num_units
-        ).reshape(len(unit), num_units)
+        sizes = np.bincount(places[maskable], minlength=len(unit) * num_units)
+        sizes = sizes.reshape(len(unit), num_units)
         # round() is to even, and the count includes the special tokens.
-        wanted = np.clip(
-            np.rint(lengths * self._options.masked_lm_prob).astype(int),
-            1,
-            self.num_predictions,
-        )
+        wanted = np.rint(lengths * self._options.masked_lm_prob).astype(int)
+        wanted = wanted.clip(1, self.num_predictions)
         is_chosen = _choose_units(sizes, wanted, rng)
         return maskable & np.take_along_axis(is_chosen, unit.clip(0), axis=1)
 
@@ -143,18 +127,15 @@ class Masker:
         # As in ALBERT, runs of 1, 2, ... n words become units, with
         # probabilities in the ratio 1 : 1/2 : ... 1/n.
         num_words = int(unit.max(initial=0)) + 1
-        sizes = 1 + np.searchsorted(
-            self._ngram_bounds, rng.random((len(unit), num_words)), "right"
-        )
+        draws = rng.random((len(unit), num_words))
+        sizes = 1 + np.searchsorted(self._ngram_bounds, draws, "right")
         ends = np.cumsum(sizes, axis=1)
-        starts_ngram = np.zeros(
-            (len(unit), num_words + ends.max(initial=0) + 1), bool
-        )
-        np.put_along_axis(starts_ngram, ends, True, axis=1)
-        starts_ngram[:, 0] = True
-        starts &= ~follows | np.take_along_axis(
-            starts_ngram, unit.clip(0), axis=1
-        )
+        width = num_words + ends.max(initial=0) + 1
+        is_first = np.zeros((len(unit), width), bool)
+        np.put_along_axis(is_first, ends, True, axis=1)
+        is_first[:, 0] = True
+        is_first = np.take_along_axis(is_first, unit.clip(0), axis=1)
+        starts &= ~follows | is_first
         return np.cumsum(starts, axis=1) - 1
 
 

@@ -45,15 +45,13 @@ def read_queries(
         query = make_query(line.strip(), tokenizer)
         if not query.masked_positions and not query.is_pair:
             raise ValueError(
-                f"{path}, line {number}: neither [MASK] nor a pair "
-                "(`first ||| second`, with spaces around the bars): "
-                f"{line.strip()!r}."
+                f"{path}, line {number}: neither [MASK] nor a pair (`first ||| "
+                f"second`, with spaces around the bars): {line.strip()!r}."
             )
         if len(query.input_ids) > max_seq_length:
             raise ValueError(
                 f"{path}, line {number}: {len(query.input_ids)} wordpieces, "
-                f"but --max_seq_length is {max_seq_length}; raise it or "
-                "shorten the line."
+                f"but --max_seq_length={max_seq_length}; change one of them."
             )
         queries.append(query)
     if not queries:
@@ -67,12 +65,9 @@ def make_query(text: str, tokenizer: FullTokenizer) -> Query:
     """Tokenizes one line, as `read_queries` does."""
     vocab = tokenizer.vocab
     first, second = packing.split_pair(text)
+    parts = (_encode(part or "", tokenizer) for part in (first, second))
     ids, segment_ids = packing.add_special_tokens(
-        _encode(first, tokenizer),
-        _encode(second or "", tokenizer),
-        vocab["[CLS]"],
-        vocab["[SEP]"],
-        is_pair=second is not None,
+        *parts, vocab["[CLS]"], vocab["[SEP]"], is_pair=second is not None
     )
     masked = [i for i, one in enumerate(ids) if one == vocab["[MASK]"]]
     return Query(text, ids, segment_ids, masked)
@@ -94,12 +89,9 @@ def query_batch(
     masked_lm_positions [B, P] (padded with 0).
     """
     rows = [(query.input_ids, query.segment_ids) for query in queries]
-    positions = [
-        packing.pad(query.masked_positions, max_predictions)
-        for query in queries
-    ]
+    places = [packing.pad(x.masked_positions, max_predictions) for x in queries]
     batch = packing.pad_batch(rows, max_seq_length)
-    return batch | {"masked_lm_positions": np.array(positions, np.int32)}
+    return batch | {"masked_lm_positions": np.array(places, np.int32)}
 
 
 def answer(
@@ -133,6 +125,5 @@ def answer(
 
 def to_json_lines(answers: Iterable[dict]) -> str:
     """Returns one JSON object on each line."""
-    return "".join(
-        json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers
-    )
+    lines = (json.dumps(answer, ensure_ascii=False) for answer in answers)
+    return "".join(f"{line}\n" for line in lines)

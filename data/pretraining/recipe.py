@@ -31,11 +31,10 @@ class Recipe(Settings, kw_only=False):
         "wherever a text has them, such as [ENTITY].",
     )
     word_segmenter: str | None = optional(
-        "[new] What is a word for --do_whole_word_mask in text without spaces "
-        "between words, such as Chinese: the separator in text that is divided "
-        "into words already (space, tab, or one character such as /, which is "
-        "no part of the text), or a function of a line that returns its words, "
-        "such as jieba:lcut."
+        "[new] What is a word for --do_whole_word_mask in text without spaces, "
+        "such as Chinese: what separates words already (space, tab, or one "
+        "character such as /, which is no part of the text), or a function of "
+        "a line that returns its words, such as jieba:lcut."
     )
     split_sentences: bool = switch(
         "[new] Lines are paragraphs: split them into sentences."
@@ -53,16 +52,12 @@ class Recipe(Settings, kw_only=False):
 
     def facts(self) -> dict[str, Any]:
         """All that records depend on, apart from the text, for the manifest."""
+        facts = dataclasses.asdict(self)
+        facts |= facts.pop("options")
+        facts["vocab_sha256"] = files.sha256(facts.pop("vocab_file"))
+        tokens = list(facts.pop("never_split"))  # as JSON has it
         # Without never_split, training takes its own flag.
-        tokens = list(self.never_split)  # as JSON has it
-        return ({"never_split": tokens} if tokens else {}) | {
-            **dataclasses.asdict(self.options),
-            "do_lower_case": self.do_lower_case,
-            "word_segmenter": self.word_segmenter,
-            "split_sentences": self.split_sentences,
-            "compression": self.compression,
-            "vocab_sha256": files.sha256(self.vocab_file),
-        }
+        return facts | ({"never_split": tokens} if tokens else {})
 
     def _check(self) -> None:
         if not self.word_segmenter:
@@ -71,14 +66,12 @@ class Recipe(Settings, kw_only=False):
         name = f"--word_segmenter={self.word_segmenter}"
         if not self.options.do_whole_word_mask:
             raise ValueError(
-                f"{name} says what --do_whole_word_mask masks, which is not "
-                "given; give both, or neither."
+                f"{name} needs --do_whole_word_mask; give both, or neither."
             )
         if self.options.masking == "dynamic":
             raise ValueError(
-                f"{name}; with --masking=dynamic the records have no masks, "
-                "and run_pretraining.py does not know the words. Give "
-                "--masking=static."
+                f"{name} needs --masking=static: with dynamic masks, "
+                "run_pretraining.py masks, and it does not know the words."
             )
 
 
@@ -99,9 +92,8 @@ class Tools(NamedTuple):
 def make_tools(recipe: Recipe) -> Tools:
     """Reads the vocabulary; raises ValueError if it cannot be used."""
     options = recipe.options
-    tokenizer = FullTokenizer(
-        recipe.vocab_file, recipe.do_lower_case, recipe.never_split
-    )
+    how = recipe.do_lower_case, recipe.never_split
+    tokenizer = FullTokenizer(recipe.vocab_file, *how)
     vocab, encode = tokenizer.vocab, tokenizer.encode
     vocabulary.require_tokens(vocab, SPECIAL_TOKENS, recipe.vocab_file)
     wordpieces = Wordpieces.from_vocab(vocab, bool(recipe.word_segmenter))

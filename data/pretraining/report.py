@@ -21,10 +21,9 @@ def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
     most = options.max_predictions_per_seq
     if most < 0.75 * wanted:
         logging.warning(
-            f"max_predictions_per_seq is {most}, but masked_lm_prob "
+            f"--max_predictions_per_seq={most}, but masked_lm_prob "
             f"{options.masked_lm_prob:g} of {options.max_seq_length} tokens is "
-            f"{wanted}: fewer tokens will be masked; pass "
-            f"--max_predictions_per_seq={wanted}, also to run_pretraining.py."
+            f"{wanted}; pass that instead, also to run_pretraining.py."
         )
 
 
@@ -40,22 +39,19 @@ def log_counts(
     unknown = counts["unknown"] / counts["wordpieces"]
     if unknown > _MAX_UNKNOWN_SHARE:
         logging.warning(
-            "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
-            "language, and does --do_lower_case fit it?",
-            100 * unknown,
+            f"{100 * unknown:.1f} % of the tokens are [UNK]: is --vocab_file "
+            "for this language, and does --do_lower_case fit it?"
         )
     share = tokens / (counts["wordpieces"] * options.dupe_factor)
     if share < _MIN_TEXT_SHARE:
         logging.warning(
-            "the examples hold at most %.0f %% of the text: lines are longer "
-            "than an example and are cut. Give one sentence on each line, or "
-            "pass --split_sentences with --num_processes.",
-            100 * share,
+            f"the examples hold at most {100 * share:.0f} % of the text: lines "
+            "are longer than an example and are cut. Give one sentence on each "
+            "line, or pass --split_sentences with --num_processes."
         )
     padding = 1 - tokens / (examples * options.max_seq_length)
     logging.info(
-        "Wrote %s",
-        f"{examples:,} examples, {tokens:,} tokens "
+        f"Wrote {examples:,} examples, {tokens:,} tokens "
         f"({counts.get('masked', 0) / tokens:.1%} masked), padding "
         f"{padding:.1%}, unknown tokens {unknown:.2%}; {seconds:.1f} s, "
         f"{examples / seconds:,.0f} examples/s",
@@ -73,10 +69,10 @@ def describe_rows(
         tokens = " ".join(tokens_by_id[i] for i in ids)
         masked = []
         if "masked_lm_ids" in of_row:
-            for place in range(np.count_nonzero(of_row["masked_lm_weights"])):
-                position = of_row["masked_lm_positions"][place]
-                token = tokens_by_id[of_row["masked_lm_ids"][place]]
-                masked.append(f"{position}={token}")
+            names = ("masked_lm_positions", "masked_lm_ids")
+            count = np.count_nonzero(of_row["masked_lm_weights"])
+            pairs = zip(*(of_row[name][:count] for name in names), strict=True)
+            masked = [f"{place}={tokens_by_id[i]}" for place, i in pairs]
         (label,) = of_row["next_sentence_labels"]
         texts.append(
             f"*** Example ***\ntokens: {tokens}\nmasked: {' '.join(masked)}\n"

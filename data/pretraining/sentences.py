@@ -79,27 +79,18 @@ def split_sentences(paragraph: str) -> list[str]:
     - there is no letter or digit on one side: `... And then`.
 
     Ordinals of other languages (German `am 3. Oktober`) end a sentence. Only
-    white space between sentences is removed.
-
-    Args:
-      paragraph: text of one line.
-
-    Returns:
-      The sentences in order, without surrounding white space. Each has a letter
-      or digit, unless the paragraph has none. Dividing a sentence again returns
-      the sentence. [] for white space.
+    white space around sentences is removed. Each has a letter or digit, unless
+    the paragraph, which is one line, has none.
     """
     paragraph = paragraph.strip()
     sentences = []
     start = 0
     word = _WORD.search(paragraph)
     for match in _STOP.finditer(paragraph):
-        if not word or match.start() < word.start():
+        is_early = not word or match.start() < word.start()
+        if is_early or not _is_end(paragraph, start, match):
             continue
-        if not _is_end(paragraph, start, match):
-            continue
-        word = _WORD.search(paragraph, match.start(3))
-        if word:
+        if word := _WORD.search(paragraph, match.start(3)):
             sentences.append(paragraph[start : match.end(1)])
             start = match.end(2)
     if paragraph:
@@ -132,6 +123,4 @@ def _is_end(paragraph: str, start: int, match: re.Match) -> bool:
         return False
     if letter.islower():
         return not before_number
-    if word == "I":
-        return True
-    return bool(_BEGINNING.match(paragraph, match.start(3)))
+    return word == "I" or bool(_BEGINNING.match(paragraph, match.start(3)))

@@ -25,10 +25,9 @@ def read_facts(patterns: str) -> tuple[int | None, int | None]:
         counts[text] = manifest["counts"]["wordpieces"]
         sizes.setdefault(manifest.get("vocab_size"), path)
     if len(sizes) > 1:
+        found = ", ".join(f"{path} of {n}" for n, path in sizes.items())
         raise ValueError(
-            "the records were made with several vocabularies: "
-            + ", ".join(f"{path} of {size}" for size, path in sizes.items())
-            + " wordpieces; make all with one --vocab_file of "
-            "create_pretraining_data.py."
+            f"the records were made with several vocabularies: {found} "
+            "wordpieces; make all with one --vocab_file."
         )
     return next(iter(sizes)), sum(counts.values())

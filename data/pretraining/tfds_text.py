@@ -78,9 +78,8 @@ def write_text_files(
 
     Each example of the data set becomes a document: its lines that are not
     blank, then a blank line. Titles and headings of Wiki40B are left out. An
-    unfinished run is started again. Returns the paths in the order of the text,
-    which is the data set's. Raises ValueError if there is no such data set,
-    split or text feature, it is damaged, not UTF-8 or without text, or `folder`
+    unfinished run is started again. Returns the paths in the order of the data
+    set. Raises ValueError if it cannot be read or has no text, or `folder`
     holds other text.
     """
     if paths := _finished(folder, text):
@@ -90,24 +89,30 @@ def write_text_files(
     from data import tfds
 
     source = tfds.open_text(text.tfds, text.split, text.data_dir, text.text_key)
-    with Progress(
-        f"reading {text.tfds}", total=source.num_examples, unit="documents"
-    ) as progress:
-
-        def show(found: str) -> str:
-            advance(0, 0)
-            progress.advance()
-            return found
-
-        documents = _documents(map(show, source.texts))
-        written = _write_documents(documents, folder, text.max_bytes)
+    documents = _documents(source, advance)
+    written = _write_documents(documents, folder, text.max_bytes)
     if not written:
         raise ValueError(
             f"--tfds={text.tfds}: the {source.num_examples} examples of split "
             f"{text.split!r} have no line of text in their "
             f"{source.text_key!r}; give another split or feature."
         )
-    _finish(folder, text, source, written)
+    num_documents = sum(file["num_documents"] for file in written)
+    manifest = {
+        "asked": dataclasses.asdict(text),
+        "data_set": source.full_name,
+        "text_key": source.text_key,
+        "num_documents": num_documents,
+        "num_empty_documents": source.num_examples - num_documents,
+        "bytes": sum(file["bytes"] for file in written),
+        "files": written,
+    }
+    write_json(os.path.join(folder, _MANIFEST), manifest)
+    logging.info(
+        "%(data_set)s: %(num_documents)d documents, %(bytes)d bytes of text; "
+        "left out %(num_empty_documents)d without text",
+        manifest,
+    )
     return [os.path.join(folder, file["name"]) for file in written]
 
 
@@ -138,38 +143,21 @@ def _finished(folder: str, text: TfdsText) -> list[str] | None:
     return paths
 
 
-def _finish(
-    folder: str, text: TfdsText, source: Any, written: list[dict]
-) -> None:
-    num_documents = sum(file["num_documents"] for file in written)
-    manifest = {
-        "asked": dataclasses.asdict(text),
-        "data_set": source.full_name,
-        "text_key": source.text_key,
-        "num_documents": num_documents,
-        "num_empty_documents": source.num_examples - num_documents,
-        "bytes": sum(file["bytes"] for file in written),
-        "files": written,
-    }
-    write_json(os.path.join(folder, _MANIFEST), manifest)
-    logging.info(
-        "%(data_set)s: %(num_documents)d documents, %(bytes)d bytes of text; "
-        "left out %(num_empty_documents)d without text",
-        manifest,
-    )
-
-
-def _documents(texts: Iterator[str]) -> Iterator[bytes]:
+def _documents(source: Any, advance: Advance) -> Iterator[bytes]:
     """Yields the texts as documents; leaves out those without text."""
-    for text in texts:
-        lines = text.split("\n")
-        if not _WIKI40B_MARKS.keys().isdisjoint(lines):
-            lines = _wiki40b_paragraphs(lines)
-        # The readers of the corpus strip lines the same way: to them a line of
-        # no-break spaces is blank and would end the document.
-        lines = list(filter(None, map(str.strip, lines)))
-        if lines:
-            yield "\n".join([*lines, "", ""]).encode()
+    name, total = f"reading {source.full_name}", source.num_examples
+    with Progress(name, total=total, unit="documents") as progress:
+        for text in source.texts:
+            advance(0, 0)
+            progress.advance()
+            lines = text.split("\n")
+            if not _WIKI40B_MARKS.keys().isdisjoint(lines):
+                lines = _wiki40b_paragraphs(lines)
+            # The readers of the corpus strip lines the same way: to them a line
+            # of no-break spaces is blank and would end the document.
+            lines = list(filter(None, map(str.strip, lines)))
+            if lines:
+                yield "\n".join([*lines, "", ""]).encode()
 
 
 def _wiki40b_paragraphs(lines: list[str]) -> list[str]:
@@ -192,17 +180,15 @@ def _write_documents(
     while document:
         name = f"text-{len(written):05d}.txt"
         num_documents = num_bytes = 0
+        room = max(max_bytes, len(document))
         with files.open_whole(os.path.join(folder, name)) as file:
-            while document and (
-                not num_bytes or num_bytes + len(document) <= max_bytes
-            ):
+            while document and num_bytes + len(document) <= room:
                 file.write(document)
                 num_documents += 1
                 num_bytes += len(document)
                 document = next(documents, None)
-        written.append(
-            {"name": name, "num_documents": num_documents, "bytes": num_bytes}
-        )
+        sizes = {"num_documents": num_documents, "bytes": num_bytes}
+        written.append({"name": name} | sizes)
     return written
 
 
@@ -213,9 +199,8 @@ def _work(task: tuple[TfdsText, str], advance: Advance) -> list[str]:
         return write_text_files(text, folder, advance)
     except ImportError as error:
         raise ValueError(
-            f"--tfds={text.tfds} needs a missing package: {error}. "
-            "Write the text once by the same command without --runner, in the "
-            "environment of requirements.txt; it is kept."
+            f"--tfds={text.tfds} needs a missing package: {error}. Write "
+            "the text once without --runner, with requirements.txt installed."
         ) from None
     except files.op_errors() as error:
         # The other process need not know TensorFlow's errors.

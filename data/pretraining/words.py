@@ -87,10 +87,9 @@ def check_name(name: str) -> None:
     is_separator = len(name) == 1 and not name.isalnum() and name != "\n"
     if not (name in _SEPARATORS or is_separator or _CALLABLE.fullmatch(name)):
         raise ValueError(
-            f"--word_segmenter={name}; expected what is between the words of "
-            "the text (space, tab, or one character other than a letter or "
-            "digit), or a function of a line that returns its words, as "
-            "module:function, for example jieba:lcut."
+            f"--word_segmenter={name}; expected what is between the words "
+            "(space, tab, or one character other than a letter or digit), or "
+            "a function of a line, as module:function, such as jieba:lcut."
         )
 
 

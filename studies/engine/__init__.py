@@ -10,9 +10,7 @@ study_options  the flags of run_study.py
 plan         the runs of a study, in order, with their settings
 commands     the commands of a study at the paper's size, and their cost
 inputs       text, vocabulary, records and data sets of a study
-statistics   means, spreads, and signs of differences
-report       study.tsv and study.md
-picture      study.png
+report       study.tsv, study.md and study.png: means, spreads, signs
 running      runs what is not done yet, and remembers it
 programs     does a run by the project's programs
 """

@@ -1,6 +1,7 @@
 """The task `casing`: how the words of a text are cased."""
 
 import collections
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -27,11 +28,8 @@ def lines(path: str, most: int) -> Iterator[str]:
 
 def is_varied(path: str) -> bool:
     """Whether a text has capitals and small letters, so that casing differs."""
-    cases = collections.Counter(
-        _case_of(word)
-        for words in _sentences(path, _LOOKED_AT)
-        for word in words
-    )
+    words = itertools.chain.from_iterable(_sentences(path, _LOOKED_AT))
+    cases = collections.Counter(map(_case_of, words))
     found = [count for _, count in cases.most_common()]
     return len(found) > 1 and found[1] >= _LEAST_SHARE * sum(found)
 

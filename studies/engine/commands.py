@@ -58,7 +58,7 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
     pretrained = [row for row in rows if row.source == row.name]
     lines = []
     for row in pretrained:
-        lines += [f"\n# {row.title}: pretraining.", *_records(row, name)]
+        lines += [f"\n# {row.title}: pretraining."]
         lines += _pretraining(study, row, name)
     yield from dict.fromkeys(lines)  # rows may have the same records
     for row in rows:
@@ -79,13 +79,12 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
 def pretraining_flops(row: Row) -> float:
     """Returns the operations of a row's pretraining, both phases."""
     looks_back = row.pretraining.get("objective") == "left_to_right"
-    return sum(
-        training_flops(
-            _config(row), length, 1.0 if looks_back else predictions / length
-        )
-        * (steps * _BATCH * length)
-        for length, (predictions, steps, _) in _PHASES.items()
-    )
+    total = 0.0
+    for length, (predictions, steps, _) in _PHASES.items():
+        share = 1.0 if looks_back else predictions / length
+        of_wordpiece = training_flops(_config(row), length, share)
+        total += of_wordpiece * (steps * _BATCH * length)
+    return total
 
 
 def _config(row: Row) -> dict[str, Any]:
@@ -94,28 +93,11 @@ def _config(row: Row) -> dict[str, Any]:
     return base.to_dict() | dict(row.paper_sizes)
 
 
-def _phase(row: Row, name: str, length: int) -> tuple[str, str]:
-    """The record files of a phase, and the flags that both programs take."""
-    files = f"{name}/{row.records_name}-{length}.tf_record@256"
-    return files, (
-        f"--max_seq_length={length} "
-        f"--max_predictions_per_seq={_PHASES[length][0]}"
-    )
-
-
-def _records(row: Row, name: str) -> Iterator[str]:
-    """The commands that write a row's records."""
-    for length in _PHASES:
-        files, sizes = _phase(row, name, length)
-        yield (
-            "python create_pretraining_data.py --input_file='corpus/*.txt' "
-            f"--output_file={files} --vocab_file=vocab.txt {sizes} "
-            f"--masking=dynamic --num_processes=16{_flags(row.records)}"
-        )
-
-
 def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
-    """The commands that pretrain a row: both lengths of one schedule."""
+    """The commands that write a row's records and pretrain it, in two phases.
+
+    Both lengths have one schedule.
+    """
     config_file = "configs/uncased_L-12_H-768_A-12.json"
     if row.paper_sizes:
         config_file = f"{name}/{row.name}.json"
@@ -130,11 +112,18 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
     parts, interval = _checkpoints(study, row)
     if parts > 1:
         own |= {"keep_checkpoint_max": 0, "save_checkpoints_steps": interval}
-    for length, (_, _, phase) in _PHASES.items():
-        files, sizes = _phase(row, name, length)
-        place = f"{name}/{row.name}"
+    place = f"{name}/{row.name}"
+    for length, (predictions, _, phase) in _PHASES.items():
+        records = f"{name}/{row.records_name}-{length}.tf_record@256"
+        sizes = f"--max_seq_length={length}"
+        sizes += f" --max_predictions_per_seq={predictions}"
         yield (
-            f"python run_pretraining.py --do_train --input_file={files} "
+            "python create_pretraining_data.py --input_file='corpus/*.txt' "
+            f"--output_file={records} --vocab_file=vocab.txt {sizes} "
+            f"--masking=dynamic --num_processes=16{_flags(row.records)}"
+        )
+        yield (
+            f"python run_pretraining.py --do_train --input_file={records} "
             f"--bert_config_file={config_file} --output_dir={place}-{length} "
             f"{sizes} --train_batch_size={_BATCH} --learning_rate=1e-4 "
             f"--num_train_steps={_STEPS} --num_warmup_steps=10000 "
@@ -167,7 +156,5 @@ def _finetuning(study: Study, row: Row, column: str, name: str) -> str:
 
 def _flags(values: Mapping[str, Any]) -> str:
     """Flags as on a command line, with a space before each."""
-    return "".join(
-        f" --{name}={str(value).lower() if value is False else value}"
-        for name, value in values.items()
-    )
+    texts = {n: "false" if x is False else x for n, x in values.items()}
+    return "".join(f" --{name}={text}" for name, text in texts.items())

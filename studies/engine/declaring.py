@@ -7,7 +7,15 @@ from typing import Any
 Values = Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+# What rows of several studies differ by: flags of their records, and fields.
+NO_PAIRS = {"next_sentence_prediction": False}
+LEFT_TO_RIGHT = {
+    "records": NO_PAIRS,
+    "pretraining": {"objective": "left_to_right"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
 class Row:
     """A row of a study's table: what differs from the study's base.
 
@@ -95,10 +103,6 @@ class Study:
     def row(self, name: str) -> Row:
         """Returns the row of a name."""
         return next(row for row in self.rows if row.name == name)
-
-    def number(self, row: Row, column: str) -> float | None:
-        """Returns the paper's number for a row; None = it has none."""
-        return row.paper[self.columns.index(column)] if row.paper else None
 
     def rows_at(self, scale: str) -> tuple[Row, ...]:
         """Returns the rows of a scale; `tiny` has those of `small`."""

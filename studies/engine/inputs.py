@@ -60,11 +60,9 @@ class Inputs:
         """Returns the path of a row's records, which rows alike share."""
         path = self.path(f"{row.records_name}.{set_name}.tf_record")
         if not files.exists(path):
-            recipe = Recipe(
-                settings.make(PretrainingDataOptions, plan.record_flags(row)),
-                vocab_file=self.vocab_file,
-                do_lower_case=True,
-            )
+            flags = plan.record_flags(row)
+            options = settings.make(PretrainingDataOptions, flags)
+            recipe = Recipe(options, self.vocab_file, do_lower_case=True)
             logging.info("Writing %s.", path)
             all_shards.write_shards([self.text(set_name)], [path], recipe)
         return path

@@ -10,19 +10,14 @@ from studies.engine.scales import LENGTH
 HELD_OUT, SPANS = "held_out", "spans"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Measure:
-    """One number of a row.
+    """One number of a row, with its title in the report.
 
-    Attributes:
-      title: title of the measure in the report.
-      run: name of the run that gives it: `held_out` (run_pretraining.py),
-        `spans` (run_squad.py) or a task of run_classifier.py.
-      metric: its name among the run's results.
-      needs: the flag of the data; "" = the text is enough.
-      factor: what the results are multiplied by in the report.
-      less_is_better: whether a smaller number is better.
-      flags: flags of the program, beside those of every run.
+    `run` gives it: `held_out` (run_pretraining.py), `spans` (run_squad.py) or a
+    task of run_classifier.py. `metric` is its name among the results, which the
+    report multiplies by `factor`. `needs` is the flag of the data; "" = the
+    text is enough. `flags` are the program's, beside those of every run.
     """
 
     title: str
@@ -66,13 +61,8 @@ _SPANS = {"num_train_epochs": 2.0, "doc_stride": 32, "max_query_length": 24}
 
 def _tagging(title: str, run: str, needs: str = "", **flags: Any) -> Measure:
     """A task with a label for each word."""
-    return Measure(
-        title=title,
-        run=run,
-        metric="token_accuracy",
-        needs=needs,
-        flags={"num_train_epochs": 5.0, **flags},
-    )
+    flags = {"num_train_epochs": 5.0, **flags}
+    return Measure(title, run, "token_accuracy", needs, flags=flags)
 
 
 _OF_FEATURES = {**FROZEN, "feature_based": "concat_last_four"}

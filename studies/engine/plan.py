@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from data.storage import files
 from studies.engine.declaring import Row, Study
 from studies.engine.measures import FINETUNING, HELD_OUT, MEASURES, SPANS
-from studies.engine.scales import LENGTH, SCALES, SIZES, Scale
+from studies.engine.scales import LENGTH, SCALES, SIZES
 from studies.engine.study_options import StudyOptions
 
 PRETRAINING = "pretraining"
@@ -35,32 +35,101 @@ class Job(NamedTuple):
     is_asked: bool = True
 
 
-def jobs_of(study: Study, options: StudyOptions) -> Iterator[Job]:
-    """Yields the runs of a study, each after those it builds on."""
-    data = options.data
-    given = {MEASURES[name].run for name in data.measures_of(study)}
-    measures = [MEASURES[name] for name in study.measures]
-    rows = study.rows_at(options.scale)
-    asked = [row for row in rows if row.name in (options.rows or (row.name,))]
-    needed = [row.source for row in asked]
-    scale, first = SCALES[options.scale], options.seed
-    for row in rows:
-        folder = os.path.join(options.output_dir, row.name)
-        if row.source == row.name and not data.init_checkpoint:
-            place = os.path.join(folder, PRETRAINING)
-            seconds = _pretraining_seconds(study, row, scale)
-            is_asked = row.name in needed
-            yield Job(row, PRETRAINING, first, place, seconds, is_asked)
-        sizes = sizes_of(study, row, scale.vocab_size) | data.model_sizes
-        for run in dict.fromkeys(m.run for m in measures if m.applies(row)):
-            count = 1 if run == HELD_OUT else options.num_trials
-            is_given = row in asked and run in given
-            there = len(files.find_in(folder, f"{run}-seed*"))
-            for seed in range(first, first + max(count, there)):
-                place = os.path.join(folder, f"{run}-seed{seed}")
-                seconds = _seconds(run, sizes)
-                is_asked = is_given and seed < first + count
-                yield Job(row, run, seed, place, seconds, is_asked)
+class Plan:
+    """The runs of a study, and the flags of their programs without paths.
+
+    A pretraining has `steps` updates or takes `minutes`; 0 = it goes by steps.
+    """
+
+    def __init__(self, study: Study, options: StudyOptions):
+        self.study, self.options = study, options
+        self.scale = SCALES[options.scale]
+        self.steps = self.scale.num_steps or study.num_steps
+        self.minutes = self.scale.share_of_minutes * study.minutes
+
+    def jobs(self) -> Iterator[Job]:
+        """Yields the runs of the study, each after those it builds on."""
+        study, options, data = self.study, self.options, self.options.data
+        given = {MEASURES[name].run for name in data.measures_of(study)}
+        measures = [MEASURES[name] for name in study.measures]
+        rows, first = study.rows_at(options.scale), options.seed
+        asked = [r for r in rows if r.name in (options.rows or (r.name,))]
+        needed = [row.source for row in asked]
+        for row in rows:
+            folder = os.path.join(options.output_dir, row.name)
+            if row.source == row.name and not data.init_checkpoint:
+                place = os.path.join(folder, PRETRAINING)
+                seconds, is_asked = self._duration(row), row.name in needed
+                yield Job(row, PRETRAINING, first, place, seconds, is_asked)
+            sizes = self.sizes_of(row, self.scale.vocab_size) | data.model_sizes
+            for run in dict.fromkeys(m.run for m in measures if m.applies(row)):
+                count = 1 if run == HELD_OUT else options.num_trials
+                is_given = row in asked and run in given
+                there = len(files.find_in(folder, f"{run}-seed*"))
+                for seed in range(first, first + max(count, there)):
+                    place = os.path.join(folder, f"{run}-seed{seed}")
+                    seconds = _seconds(run, sizes)
+                    is_asked = is_given and seed < first + count
+                    yield Job(row, run, seed, place, seconds, is_asked)
+
+    def _duration(self, row: Row) -> float:
+        """The expected duration of a pretraining."""
+        if self.minutes:
+            return 60 * self.minutes
+        tokens = self.steps * self.scale.batch_size * LENGTH
+        predicted = 1.0 if row.pretraining.get("objective") else 0.15
+        sizes = self.sizes_of(row, self.scale.vocab_size)
+        return 15 + training_flops(sizes, LENGTH, predicted) * tokens / _FLOPS
+
+    def sizes_of(self, row: Row, vocab_size: int) -> dict[str, Any]:
+        """Returns bert_config.json of a row."""
+        own = {**self.study.sizes, **self.study.row(row.source).sizes}
+        return {**SIZES, **own, "vocab_size": vocab_size}
+
+    def pretraining_flags(self, row: Row) -> dict[str, Any]:
+        """Returns the flags of run_pretraining.py for a row."""
+        shares = {r.share for r in self.study.rows if r.source == row.name}
+        return {
+            "do_train": True,
+            "max_seq_length": LENGTH,
+            "max_predictions_per_seq": NUM_PREDICTIONS,
+            "train_batch_size": self.scale.batch_size,
+            "learning_rate": 5e-4,
+            # From random weights so small a run learns little more than how
+            # frequent words are: perplexity 388, not 107 (`pretraining_tasks`).
+            "first_weights": "neighbors",
+            "num_train_steps": self.steps,
+            "num_warmup_steps": self.steps // 10,
+            "save_checkpoints_steps": max(1, self.steps // max(3, len(shares))),
+            "keep_checkpoint_max": 0 if len(shares) > 1 else 1,
+            "xla": self.scale.xla,
+            "eval_batch_size": 64,
+            "max_eval_steps": self.scale.max_eval_steps,
+            "seed": self.options.seed,
+            "precision": self.options.precision,
+            **({"num_train_minutes": self.minutes} if self.minutes else {}),
+            **row.pretraining,
+        }
+
+    def finetuning_flags(self, job: Job) -> dict[str, Any]:
+        """Returns the flags of run_classifier.py or run_squad.py."""
+        measure = next(m for m in MEASURES.values() if m.run == job.run)
+        is_given = self.options.data.init_checkpoint
+        of_model = {"learning_rate": _RATE_OF_GIVEN} if is_given else {}
+        own = {**measure.flags, **job.row.finetuning}
+        flags = {**FINETUNING, **of_model, **own}
+        does = {"do_eval": True, "explain_errors": 0}
+        if job.run == SPANS:  # its evaluation is prediction
+            does = {"do_predict": True}
+            for name in ("eval_batch_size", "feature_based"):
+                flags.pop(name, None)
+        return flags | {
+            **does,
+            "num_train_epochs": flags["num_train_epochs"] * self.scale.epochs,
+            "do_train": True,
+            "seed": job.seed,
+            "precision": self.options.precision,
+        }
 
 
 def training_flops(
@@ -78,27 +147,11 @@ def training_flops(
     return blocks + 6 * sizes["vocab_size"] * hidden * predicted
 
 
-def _pretraining_seconds(study: Study, row: Row, scale: Scale) -> float:
-    """The expected duration of a pretraining."""
-    if minutes := scale.minutes_of(study):
-        return 60 * minutes
-    tokens = scale.steps_of(study) * scale.batch_size * LENGTH
-    predicted = 1.0 if row.pretraining.get("objective") else 0.15
-    sizes = sizes_of(study, row, scale.vocab_size)
-    return 15 + training_flops(sizes, LENGTH, predicted) * tokens / _FLOPS
-
-
 def _seconds(run: str, sizes: Mapping[str, Any]) -> float:
     """The expected duration of a run that measures a model of these sizes."""
     share = sizes["num_hidden_layers"] / 2 * (sizes["hidden_size"] / 128) ** 2
     fixed, of_arithmetic = _SECONDS.get(run, (20, 3))  # of a task
     return fixed + of_arithmetic * share
-
-
-def sizes_of(study: Study, row: Row, vocab_size: int) -> dict[str, Any]:
-    """Returns bert_config.json of a row."""
-    own = {**study.sizes, **study.row(row.source).sizes}
-    return {**SIZES, **own, "vocab_size": vocab_size}
 
 
 def record_flags(row: Row) -> dict[str, Any]:
@@ -112,55 +165,4 @@ def record_flags(row: Row) -> dict[str, Any]:
         "masking": "dynamic",
         "dupe_factor": 2,
         **row.records,
-    }
-
-
-def pretraining_flags(
-    study: Study, row: Row, options: StudyOptions
-) -> dict[str, Any]:
-    """Returns the flags of run_pretraining.py for a row, without paths."""
-    scale = SCALES[options.scale]
-    steps, minutes = scale.steps_of(study), scale.minutes_of(study)
-    shares = {r.share for r in study.rows if r.source == row.name}
-    return {
-        "do_train": True,
-        "max_seq_length": LENGTH,
-        "max_predictions_per_seq": NUM_PREDICTIONS,
-        "train_batch_size": scale.batch_size,
-        "learning_rate": 5e-4,
-        # From random weights so small a run learns little more than how
-        # frequent words are: perplexity 388, not 107 (`pretraining_tasks`).
-        "first_weights": "neighbors",
-        "num_train_steps": steps,
-        "num_warmup_steps": steps // 10,
-        "save_checkpoints_steps": max(1, steps // max(3, len(shares))),
-        "keep_checkpoint_max": 0 if len(shares) > 1 else 1,
-        "xla": scale.xla,
-        "eval_batch_size": 64,
-        "max_eval_steps": scale.max_eval_steps,
-        "seed": options.seed,
-        "precision": options.precision,
-        **({"num_train_minutes": minutes} if minutes else {}),
-        **row.pretraining,
-    }
-
-
-def finetuning_flags(job: Job, options: StudyOptions) -> dict[str, Any]:
-    """Returns the flags of run_classifier.py or run_squad.py, without paths."""
-    measure = next(m for m in MEASURES.values() if m.run == job.run)
-    is_given = options.data.init_checkpoint
-    of_model = {"learning_rate": _RATE_OF_GIVEN} if is_given else {}
-    flags = {**FINETUNING, **of_model, **measure.flags, **job.row.finetuning}
-    does = {"do_eval": True, "explain_errors": 0}
-    if job.run == SPANS:  # its evaluation is prediction
-        does = {"do_predict": True}
-        for name in ("eval_batch_size", "feature_based"):
-            flags.pop(name, None)
-    epochs = flags["num_train_epochs"] * SCALES[options.scale].epochs
-    return flags | {
-        **does,
-        "num_train_epochs": epochs,
-        "do_train": True,
-        "seed": job.seed,
-        "precision": options.precision,
     }

@@ -15,12 +15,10 @@ from modeling import objectives
 from modeling.checkpoints import model_folder
 from modeling.choices import OBJECTIVES
 from modeling.layer_mix import mixes_of
-from studies.engine import plan
-from studies.engine.declaring import Row, Study
+from studies.engine.declaring import Row
 from studies.engine.inputs import Inputs
 from studies.engine.measures import HELD_OUT, SPANS
-from studies.engine.plan import PRETRAINING, Job
-from studies.engine.study_options import StudyOptions
+from studies.engine.plan import NUM_PREDICTIONS, PRETRAINING, Job, Plan
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
@@ -35,14 +33,14 @@ _RECORDS = "*.tf_record*"  # with their manifests
 class Programs:
     """What each run of a study depends on, and the function that does it."""
 
-    def __init__(self, study: Study, options: StudyOptions):
-        self._study = study
-        self._options = options
-        self._inputs = Inputs(options)
+    def __init__(self, plan: Plan):
+        self._plan = plan
+        self._given = plan.options.data.init_checkpoint
+        self._inputs = Inputs(plan.options)
         self._tasks: dict[str, Any] = {}
-        if given := options.data.init_checkpoint:
-            asked = options.rows or [row.name for row in study.rows]
-            _check_model(given, map(study.row, asked))
+        if self._given:
+            asked = plan.options.rows or [row.name for row in plan.study.rows]
+            _check_model(self._given, map(plan.study.row, asked))
 
     def __call__(self, job: Job) -> tuple[dict, Callable[[], dict[str, Any]]]:
         """Prepares a run; makes its text, vocabulary and records.
@@ -62,54 +60,45 @@ class Programs:
     def _pretrain(self, job: Job) -> tuple[dict, Callable]:
         """The facts of a pretraining, and the function that does it."""
         row, inputs = job.row, self._inputs
-        flags = plan.pretraining_flags(self._study, row, self._options)
+        flags = self._plan.pretraining_flags(row)
         vocab_size = len(vocabulary.load_vocab(inputs.vocab_file))
-        sizes = plan.sizes_of(self._study, row, vocab_size)
+        sizes = self._plan.sizes_of(row, vocab_size)
 
         def train() -> dict[str, Any]:
             config_file = inputs.path(f"{row.name}.json")
             files.write_text(config_file, json.dumps(sizes, indent=2) + "\n")
-            self._run_pretraining(
-                row,
-                flags,
-                input_file=inputs.records(row, "train"),
-                bert_config_file=config_file,
-                output_dir=job.folder,
+            records = inputs.records(row, "train")
+            self._run(
+                job, flags, input_file=records, bert_config_file=config_file
             )
             return {}
 
         own = {"records": dict(row.records), "masking": dict(row.masking)}
         return flags | own | {"sizes": sizes}, train
 
-    def _run_pretraining(
-        self, masked_as: Row, flags: dict[str, Any], **paths: Any
-    ) -> None:
-        """Runs run_pretraining.py for a row, masked as a row."""
+    def _run(self, job: Job, flags: dict[str, Any], **paths: Any) -> None:
+        """Runs run_pretraining.py; all rows are evaluated with one masking."""
+        masked_as = job.row if flags["do_train"] else self._plan.study.base
         masking = None
         if objectives.get(flags.get("objective", OBJECTIVES[0])).reads_masks:
-            mine = {"max_predictions_per_seq": plan.NUM_PREDICTIONS}
+            mine = {"max_predictions_per_seq": NUM_PREDICTIONS}
             mine |= masked_as.masking
             masking = settings.make(PretrainingDataOptions, mine)
-        paths["vocab_file"] = self._inputs.vocab_file
-        flags = flags | paths | {"masking": masking}
+        flags = flags | paths | {"masking": masking, "output_dir": job.folder}
+        flags["vocab_file"] = self._inputs.vocab_file
         pretraining.run(settings.make(PretrainingOptions, flags))
 
     def _evaluate(self, job: Job) -> tuple[dict, Callable]:
         """The facts of an evaluation on held-out text, and its function."""
         row = job.row
-        flags = plan.pretraining_flags(self._study, row, self._options)
+        flags = self._plan.pretraining_flags(row)
         flags |= {"do_train": False, "do_eval": True}
 
         def evaluate() -> dict[str, Any]:
             records = self._inputs.records(row, "eval")
-            self._run_pretraining(
-                self._study.base,  # all rows are masked alike
-                flags,
-                eval_file=records,
-                input_file=records,
-                output_dir=job.folder,
-                **self._model_flags(row),
-            )
+            paths = {"eval_file": records, "input_file": records}
+            paths |= self._model_flags(row)
+            self._run(job, flags, **paths)
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
             perplexity = math.exp(values["masked_lm_loss"])
@@ -120,19 +109,16 @@ class Programs:
     def _model_flags(self, row: Row) -> dict[str, Any]:
         """The flags that name the pretrained model of a row."""
         vocab_file = self._inputs.vocab_file
-        weights = self._options.data.init_checkpoint
-        if weights:
+        if weights := self._given:
             config_file = model_folder.find(weights).config_file
         else:
-            folder = os.path.join(
-                self._options.output_dir, row.source, PRETRAINING
-            )
+            output_dir = self._plan.options.output_dir
+            folder = os.path.join(output_dir, row.source, PRETRAINING)
             manager = CheckpointManager(folder)
             if not (steps := manager.steps()):
                 raise FileNotFoundError(
-                    f"{folder} has no checkpoint, with which the runs of "
-                    f"{row.name} begin; remove {folder}/run.json, so that it "
-                    "is pretrained again."
+                    f"{folder} has no checkpoint for {row.name}; remove "
+                    f"{folder}/run.json, so that it is pretrained again."
                 )
             wanted = row.share * steps[-1]
             weights = manager.prefix(min(steps, key=lambda s: abs(s - wanted)))
@@ -147,7 +133,7 @@ class Programs:
 
     def _finetuning(self, options_class: type, job: Job) -> tuple[dict, Any]:
         """The flags of a fine-tuning without paths, and its options."""
-        flags = plan.finetuning_flags(job, self._options)
+        flags = self._plan.finetuning_flags(job)
         paths = {
             **self._inputs.task_flags(job.run),
             **self._model_flags(job.row),

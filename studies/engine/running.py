@@ -13,11 +13,10 @@ from data.progress import Progress
 from data.storage import files, manifests
 from data.storage.json_files import find_json, read_json
 from modeling.checkpoints.model_folder import weights_sha256
-from studies.engine import picture, plan, report
-from studies.engine.declaring import Study
-from studies.engine.plan import Job
-from studies.engine.scales import LENGTH, SCALES, SIZES
-from studies.engine.study_options import NO_CASING, StudyData, StudyOptions
+from studies.engine import report
+from studies.engine.plan import Job, Plan
+from studies.engine.scales import LENGTH, SIZES
+from studies.engine.study_options import NO_CASING, StudyData
 from training.many_runs.recorded_run import RecordedRun
 
 _STUDY, _RUN = "study.json", "run.json"
@@ -26,7 +25,7 @@ _FILE = re.compile(r"\.\w+_sha256$")  # names of `StudyData.checksums`
 Prepare = Callable[[Job], tuple[dict[str, Any], Callable[[], dict[str, Any]]]]
 
 
-def run(study: Study, options: StudyOptions, prepare: Prepare) -> None:
+def run(plan: Plan, prepare: Prepare) -> None:
     """Makes or continues a study; `prepare` prepares a run.
 
     Raises ValueError before anything runs if the folder belongs to another
@@ -34,24 +33,22 @@ def run(study: Study, options: StudyOptions, prepare: Prepare) -> None:
     """
     if "TF_CONFIG" in os.environ:
         raise ValueError("TF_CONFIG is set: a study has one machine; unset it.")
-    data = options.data
+    options, data = plan.options, plan.options.data
     names = ("study", "scale", "seed", "precision")
     facts = {name: getattr(options, name) for name in names}
     facts["text"] = files.sha256(data.text) if data.text else "of the demo"
     if data.init_checkpoint:
         facts["init_checkpoint_sha256"] = weights_sha256(data.init_checkpoint)
     recorded = RecordedRun(options.output_dir, _STUDY, facts)
-    recorded.run(lambda: _make(study, options, prepare))
+    recorded.run(lambda: _make(plan, prepare))
 
 
-def _make(
-    study: Study, options: StudyOptions, prepare: Prepare
-) -> dict[str, Any]:
+def _make(plan: Plan, prepare: Prepare) -> dict[str, Any]:
     """Runs what is missing, in order; reports after each run."""
-    jobs, data = list(plan.jobs_of(study, options)), options.data
-    jobs = [job for job in jobs if job.is_asked or _is_done(job)]
+    options, data = plan.options, plan.options.data
+    jobs = [job for job in plan.jobs() if job.is_asked or _is_done(job)]
     _require_same_data(jobs, data)
-    for name in data.left_out(study):
+    for name in data.left_out(plan.study):
         logging.warning(
             "--text=%s: %s, so %s is left out.", data.text, NO_CASING, name
         )
@@ -63,18 +60,16 @@ def _make(
         *(options.study, len(jobs), minutes, percent),
     )
     names = {"total": total, "initial": before, "unit": "expected seconds"}
-    found = report.Found(study.measures)
-    facts = _settings(study, options)
-    steps = SCALES[options.scale].steps_of(study)
+    found, facts = report.Found(plan.study), _settings(plan)
     with Progress(f"study {options.study}", **names) as progress:
         for number, job in enumerate(jobs, start=1):
             was_done, is_last = _is_done(job), number == len(jobs)
-            found.add(job.row, job.run, job.seed, _result(job, prepare, data))
+            found.add(job, _result(job, prepare, data))
             found.missing = len(jobs) - number
             if not was_done or is_last:
-                report.write(study, found, options.output_dir, facts)
+                report.write(found, options.output_dir, facts)
             if is_last or jobs[number].row is not job.row:
-                picture.draw(study, found, options.output_dir, steps)
+                report.draw(found, options.output_dir, plan.steps)
             if not was_done:
                 figures = f"run {number} of {len(jobs)}: {job.folder}"
                 progress.advance(round(job.seconds), figures)
@@ -85,16 +80,12 @@ def _make(
 def _require_same_data(jobs: Iterable[Job], data: StudyData) -> None:
     """Refuses other data than those of finished runs, before any run."""
     for job in jobs:
-        if not (_is_done(job) and data.gives(job.run)):
-            continue
-        path = os.path.join(job.folder, _RUN)
-        made_from = read_json(path)["made_from"]
-        kept = {n: x for n, x in made_from.items() if not _FILE.search(n)}
-        manifests.require_same(
-            path,
-            kept | data.checksums(job.run),
-            "give the same files, or another --output_dir",
-        )
+        if _is_done(job) and data.has(job.run):
+            path = os.path.join(job.folder, _RUN)
+            made_from = read_json(path)["made_from"]
+            kept = {n: x for n, x in made_from.items() if not _FILE.search(n)}
+            remedy = "give the same files, or another --output_dir"
+            manifests.require_same(path, kept | data.checksums(job.run), remedy)
 
 
 def _result(job: Job, prepare: Prepare, data: StudyData) -> dict[str, Any]:
@@ -107,25 +98,24 @@ def _result(job: Job, prepare: Prepare, data: StudyData) -> dict[str, Any]:
     return recorded.result or recorded.run(lambda: {"values": function()})
 
 
-def _settings(study: Study, options: StudyOptions) -> dict[str, str]:
+def _settings(plan: Plan) -> dict[str, str]:
     """Returns what the report says of text, model and pretraining."""
-    data = options.data
-    scale, sizes = SCALES[options.scale], {**SIZES, **study.sizes}
-    length = f"{scale.steps_of(study)} steps"
-    if minutes := scale.minutes_of(study):
-        length = f"{minutes:g} minutes"
+    data, sizes = plan.options.data, {**SIZES, **plan.study.sizes}
+    length = f"{plan.steps} steps"
+    if plan.minutes:
+        length = f"{plan.minutes:g} minutes"
+    rows = f"{plan.scale.batch_size} x {LENGTH} wordpieces"
     facts = {
-        "scale": options.scale,
+        "scale": plan.options.scale,
         "text": os.path.basename(data.text or "that of `make demo`"),
         "model": f"{sizes['num_hidden_layers']} layers x "
         f"{sizes['hidden_size']} where a row does not say otherwise",
-        "pretraining": f"{length} of {scale.batch_size} x {LENGTH} wordpieces, "
-        "from --first_weights=neighbors",
+        "pretraining": f"{length} of {rows}, from --first_weights=neighbors",
     }
     if data.init_checkpoint:
         facts["model"] = os.path.basename(data.init_checkpoint.rstrip("/"))
         facts["pretraining"] = "none"
-    if names := data.left_out(study):
+    if names := data.left_out(plan.study):
         facts["left out"] = f"{', '.join(names)}: of the text {NO_CASING}"
     return facts
 

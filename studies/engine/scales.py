@@ -6,17 +6,13 @@ that a command works; its numbers mean nothing.
 
 import dataclasses
 
-from studies.engine.declaring import Study
-
 PAPER = "paper"
 LENGTH = 64
 # Members of bert_config.json, where neither study nor row says otherwise.
 SIZES = {
     "attention_probs_dropout_prob": 0.0,
-    "hidden_act": "gelu",
     "hidden_dropout_prob": 0.0,
     "hidden_size": 128,
-    "initializer_range": 0.02,
     "intermediate_size": 512,
     "max_position_embeddings": LENGTH,
     "num_attention_heads": 2,
@@ -29,16 +25,11 @@ SIZES = {
 class Scale:
     """Settings that all rows of a study share.
 
-    Attributes:
-      vocab_size: most wordpieces of the study's own vocabulary.
-      batch_size: examples of a pretraining update.
-      num_steps: updates of a pretraining; 0 = the study's.
-      share_of_minutes: share of the study's minutes, if it goes by minutes.
-      epochs: factor of the epochs of fine-tuning.
-      casing_sentences: sentences of the task `casing`, to train on and to
-        score.
-      max_eval_steps: batches of held-out text.
-      xla: whether XLA compiles the pretraining.
+    `num_steps` are updates of a pretraining (0 = the study's), and
+    `share_of_minutes` is of the study's minutes, if it goes by minutes.
+    `epochs` is a factor of those of fine-tuning. `casing_sentences` are to
+    train on and to score. `max_eval_steps` are batches of held-out text. `xla`
+    compiles the pretraining.
     """
 
     vocab_size: int = 8000
@@ -49,14 +40,6 @@ class Scale:
     casing_sentences: tuple[int, int] = (2000, 1000)
     max_eval_steps: int = 50
     xla: bool = True
-
-    def steps_of(self, study: Study) -> int:
-        """Returns the updates of a pretraining."""
-        return self.num_steps or study.num_steps
-
-    def minutes_of(self, study: Study) -> float:
-        """Returns the minutes of a pretraining; 0 = it goes by steps."""
-        return self.share_of_minutes * study.minutes
 
 
 SCALES = {

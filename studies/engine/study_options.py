@@ -16,6 +16,7 @@ from training.config.run_options import PRECISIONS
 
 TFDS = ("similarity", "spans")  # measures whose data tensorflow-datasets has
 NO_CASING = "the casing of its words hardly differs"
+_NEEDS = {measure.run: measure.needs for measure in MEASURES.values()}
 # Flag -> names of the files to train on and to score, in its folder; the first
 # pair that is there is taken.
 _PAIRS = {
@@ -67,19 +68,17 @@ class StudyData(Settings):
                 raise ValueError(
                     f"--tfds={name} is not one of {', '.join(TFDS)}."
                 )
-            flag = MEASURES[name].needs
-            if getattr(self, flag):
+            flag = _NEEDS[name]
+            if folder := getattr(self, flag):
                 raise ValueError(
-                    f"--tfds={name} and --{flag}={getattr(self, flag)} are "
-                    "both sources of the same data; give one."
+                    f"--tfds={name} and --{flag}={folder} are both sources of "
+                    "the same data; give one."
                 )
 
     def files_of(self, flag: str) -> tuple[str, str]:
         """Returns the paths to train on and to score, in a flag's folder."""
         folder, pairs = getattr(self, flag), _PAIRS[flag]
-        found = {
-            name: files.find_in(folder, name) for pair in pairs for name in pair
-        }
+        found = {x: files.find_in(folder, x) for pair in pairs for x in pair}
         if all(len(paths) < 2 for paths in found.values()):
             for train, score in pairs:
                 if found[train] and found[score]:
@@ -93,13 +92,9 @@ class StudyData(Settings):
 
     def checksums(self, run: str) -> dict[str, str]:
         """Returns the checksum of each file that a measure's run reads."""
-        flags = {m.needs for m in MEASURES.values() if m.run == run}
-        return {
-            f"{os.path.basename(path)}_sha256": files.sha256(path)
-            for flag in flags
-            if flag and getattr(self, flag)
-            for path in self.files_of(flag)
-        }
+        flag = _NEEDS.get(run)
+        paths = self.files_of(flag) if flag and getattr(self, flag) else ()
+        return {f"{os.path.basename(p)}_sha256": files.sha256(p) for p in paths}
 
     @property
     def model_sizes(self) -> dict[str, int]:
@@ -112,15 +107,10 @@ class StudyData(Settings):
         names = ("num_hidden_layers", "hidden_size")
         return {name: getattr(config, name) for name in names}
 
-    def gives(self, run: str) -> bool:
-        """Whether the data of a measure's run are given."""
-        names = (name for name, m in MEASURES.items() if m.run == run)
-        return any(map(self.has, names))
-
-    def has(self, measure: str) -> bool:
-        """Whether the data of a measure are given."""
-        flag = MEASURES[measure].needs
-        return not flag or bool(getattr(self, flag)) or measure in self.tfds
+    def has(self, run: str) -> bool:
+        """Whether the data of a run are given; some need no data."""
+        flag = _NEEDS.get(run)
+        return not flag or bool(getattr(self, flag)) or run in self.tfds
 
     def check_files(self) -> None:
         """Raises an error that names the flag of a file that is missing."""
@@ -143,11 +133,10 @@ class StudyData(Settings):
             if getattr(self, flag):
                 logging.warning("--%s: the study has no measure for it.", flag)
         if not self.measures_of(study):
-            flags = {MEASURES[m].needs for m in study.measures} - {""}
+            flags = " or --".join(sorted(needed - {""}))
             raise ValueError(
                 f"--text={self.text}: {NO_CASING}, so that it alone measures "
-                "nothing here; give another text, or "
-                f"--{' or --'.join(sorted(flags))}."
+                f"nothing here; give another text, or --{flags}."
             )
         if self.text and not self.init_checkpoint:
             corpus.parts_of(self.text)  # refuses too little
@@ -172,11 +161,11 @@ class StudyData(Settings):
 
     def _asked(self, study: Study) -> list[str]:
         """The measures of `measures_of`, whatever the text is."""
-        found = [name for name in study.measures if self.has(name)]
+        found = [m for m in study.measures if self.has(MEASURES[m].run)]
         if self.init_checkpoint:  # pretrained on other text
-            found = [name for name in found if MEASURES[name].run != HELD_OUT]
-        if any(MEASURES[name].needs for name in found):
-            found = [name for name in found if not name.startswith("casing")]
+            found = [m for m in found if MEASURES[m].run != HELD_OUT]
+        if any(MEASURES[m].needs for m in found):
+            found = [m for m in found if not m.startswith("casing")]
         return found
 
 
@@ -191,9 +180,8 @@ class StudyOptions(Settings):
     scale: str = setting(
         "small",
         "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
-        "tiny: the same in a minute or two, to see that a command works; its "
-        "numbers mean nothing. paper: only print the commands at the paper's "
-        "size and what they cost.",
+        "tiny: only shows, in a minute or two, that a command works. paper: "
+        "only print the commands at the paper's size and what they cost.",
         choices=scales.NAMES,
     )
     rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")

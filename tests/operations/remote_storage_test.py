@@ -324,7 +324,7 @@ LOCAL = {
     "data/storage/files.py": "chooses between the local disk and `tf.io.gfile`",
     "data/storage/outputs.py": "compares paths; reads none",
     "data/pretraining/streaming/disk_shuffle.py": "scratch files of a process",
-    "data/pretraining/streaming/publishing.py": "removes those of killed runs",
+    "data/pretraining/streaming/all_shards.py": "removes those of killed runs",
     "data/storage/locks.py": "the kernel locks local disks only",
     "data/storage/cuda.py": "libraries of this machine",
     "data/progress.py": "asks how wide the terminal is",

@@ -83,12 +83,12 @@ def test_help_names_every_flag_with_the_originals_default():
         ("--input_file=absent*", "error: --input_file: no file matches 'abse"),
         (
             "--word_segmenter=space",
-            "error: --word_segmenter=space says what --do_whole_word_mask mask",
+            "error: --word_segmenter=space needs --do_whole_word_mask; give ",
         ),
         (
             "--word_segmenter=space --do_whole_word_mask --masking=dynamic "
             "--num_processes=1",
-            "error: --word_segmenter=space; with --masking=dynamic the records",
+            "error: --word_segmenter=space needs --masking=static: with dynami",
         ),
         (
             "--tfds_split=test",

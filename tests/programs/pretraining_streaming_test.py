@@ -117,7 +117,7 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
                 "--sentence_order_prediction",
                 "--next_sentence_prediction=false",
             ],
-            "error: --sentence_order_prediction needs sentence pairs; do not ",
+            "error: --sentence_order_prediction needs --next_sentence_predic",
         ),
         (
             ["--num_processes=1", "--max_ngram_size=0"],

@@ -166,22 +166,23 @@ def test_its_programs_take_the_settings(study, scale, tmp_path, name):
         scale=scale,
         data=StudyData(conllu_dir="a", glue_dir="b", squad_dir="c"),
     )
-    jobs = list(plan.jobs_of(study, options))
+    planned = plan.Plan(study, options)
+    jobs = list(planned.jobs())
     assert len({job.folder for job in jobs}) == len(jobs)
     paths = {"bert_config_file": "x", "vocab_file": "x", "output_dir": "x"}
     paths["input_file"] = "x"
     model = {"init_checkpoint": "x"}
     for job in jobs:
-        sizes = plan.sizes_of(study, job.row, 99)
+        sizes = planned.sizes_of(job.row, 99)
         layers = BertConfig.from_dict(sizes).num_hidden_layers
         if job.run == "pretraining":
-            flags = plan.pretraining_flags(study, job.row, options)
+            flags = planned.pretraining_flags(job.row)
             if flags.get("objective", OBJECTIVES[0]) in OBJECTIVES:
                 settings.make(PretrainingOptions, flags | paths)
             settings.make(PretrainingDataOptions, plan.record_flags(job.row))
             settings.make(PretrainingDataOptions, job.row.masking)
         elif job.run != "held_out":
-            flags = plan.finetuning_flags(job, options)
+            flags = planned.finetuning_flags(job)
             own = {"task_name": "conll", "data_dir": "x"}
             program = ClassifierOptions
             if job.run == "spans":
@@ -203,7 +204,7 @@ def test_the_small_scale_takes_an_hour_at_most(
     if study.takes_model:
         data = StudyData(conllu_dir="a", init_checkpoint="d")
     options = StudyOptions(study=name, output_dir=str(tmp_path), data=data)
-    jobs = plan.jobs_of(study, options)
+    jobs = plan.Plan(study, options).jobs()
     seconds = sum(job.seconds for job in jobs if job.is_asked)
     assert 240 < seconds < 3600
 

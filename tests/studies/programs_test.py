@@ -25,7 +25,7 @@ def make(goldens, folder, *names, **changes):
         data=StudyData(init_checkpoint=str(model)),
         **changes,
     )
-    return Programs(studies.get("features"), options)
+    return Programs(plan.Plan(studies.get("features"), options))
 
 
 def test_a_model_without_a_vocabulary_is_refused(goldens, tmp_path):
@@ -48,7 +48,7 @@ def test_a_given_model_is_fine_tuned_at_the_papers_rate(tmp_path):
         job = plan.Job(study.row(row), "tags", 1, "folder", 0.0)
         for model in None, "model":
             given = options.replace(init_checkpoint=model)
-            flags = plan.finetuning_flags(job, given)
+            flags = plan.Plan(study, given).finetuning_flags(job)
             rates[row, bool(model)] = flags["learning_rate"]
     assert rates == {
         ("fine_tuning", False): 5e-4,
@@ -62,7 +62,7 @@ def test_a_given_model_is_fine_tuned_at_the_papers_rate(tmp_path):
 def test_a_row_whose_checkpoints_are_gone_is_refused(tmp_path):
     options = StudyOptions(study="masking", output_dir=str(tmp_path))
     study = studies.get("masking")
-    made = Programs(study, options)
+    made = Programs(plan.Plan(study, options))
     with pytest.raises(
         FileNotFoundError, match="remove .*pretraining/run.json"
     ):

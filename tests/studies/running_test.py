@@ -12,7 +12,7 @@ import pytest
 from matplotlib import image
 
 from modeling import checkpoints
-from studies.engine import picture, plan, running
+from studies.engine import plan, report, running
 from studies.engine.study_options import StudyData
 from tests.studies.support import (
     NAMES,
@@ -30,13 +30,14 @@ NUM_RUNS = 4 * len(NAMES)
 KILLED = """
 import os, signal, sys
 from studies.engine import running
+from studies.engine.plan import Plan
 from tests.studies.support import *
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 runs = MadeUpRuns(fail_at=7, fail=die)
-running.run(made_up_study(), options(sys.argv[1]), runs)
+running.run(Plan(made_up_study(), options(sys.argv[1])), runs)
 """
 
 
@@ -44,12 +45,13 @@ running.run(made_up_study(), options(sys.argv[1]), runs)
 def pictures(monkeypatch, request):
     """Draws nothing, except where a test looks at the picture."""
     if "report_has" not in request.node.name:
-        monkeypatch.setattr(picture, "draw", lambda *_: None)
+        monkeypatch.setattr(report, "draw", lambda *_: None)
 
 
 def run(folder, runs=None, *, given=None, **changes):
     runs = runs or MadeUpRuns()
-    running.run(made_up_study(), options(folder, given, **changes), runs)
+    asked = options(folder, given, **changes)
+    running.run(plan.Plan(made_up_study(), asked), runs)
     return runs.made
 
 
@@ -151,7 +153,7 @@ def test_a_command_for_less_keeps_what_is_done(tmp_path):
 def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
     run(tmp_path)
     report = (tmp_path / "study.md").read_text()
-    jobs = plan.jobs_of(made_up_study(), options(tmp_path))
+    jobs = plan.Plan(made_up_study(), options(tmp_path)).jobs()
     found = {}
     for job in jobs:
         if job.run == "casing":
@@ -236,7 +238,7 @@ def test_rows_of_a_set_by_name_are_refused_beside_those_of_files(tmp_path):
 
     def run(row, **given):
         asked = options(out, StudyData(**given), rows=(row,))
-        running.run(study, asked, runs)
+        running.run(plan.Plan(study, asked), runs)
 
     run("base", glue_dir=str(glue.parent))
     made = len(runs.made)

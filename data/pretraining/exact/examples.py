@@ -22,9 +22,9 @@ class TrainingInstance(NamedTuple):
     """
 
     tokens: list[int]
-    segment_ids: list[int]
     masked_lm_positions: list[int]
     masked_lm_labels: list[int]
+    segment_ids: list[int]
     is_random_next: bool
 
 
@@ -73,9 +73,8 @@ def create_instances_from_document(
                 group, index, start, target_length, rng
             )
         else:
-            end = group.end_within(
-                group.bounds[start], start, document.stop, target_length
-            )
+            first = group.bounds[start]
+            end = group.end_within(first, start, document.stop, target_length)
             tokens_a = group.slice(start, end)
             tokens_b, is_random_next, start = [], False, end
         packing.truncate_seq_pair(tokens_a, tokens_b, most, rng)
@@ -83,10 +82,7 @@ def create_instances_from_document(
             tokens_a, tokens_b, wordpieces.cls_id, wordpieces.sep_id
         )
         masked = create_masked_lm_predictions(tokens, wordpieces, options, rng)
-        tokens, positions, labels = masked
-        yield TrainingInstance(
-            tokens, segment_ids, positions, labels, is_random_next
-        )
+        yield TrainingInstance(*masked, segment_ids, is_random_next)
 
 
 def _sentence_pair(
@@ -113,9 +109,8 @@ def _sentence_pair(
             break
     other = documents[random_index]
     b_start = other[rng.randint(0, len(other) - 1)]
-    b_end = group.end_reaching(
-        b_start, other.stop, target_length - len(tokens_a)
-    )
+    num_tokens = target_length - len(tokens_a)
+    b_end = group.end_reaching(b_start, other.stop, num_tokens)
     # The next row begins with the sentence after a.
     return tokens_a, group.slice(b_start, b_end), True, a_end
 
@@ -148,10 +143,8 @@ def create_masked_lm_predictions(
     shuffle(candidates, rng)
 
     # round() is to even, and the count includes the special tokens.
-    num_to_predict = min(
-        options.max_predictions_per_seq,
-        max(1, round(len(tokens) * options.masked_lm_prob)),
-    )
+    wanted = max(1, round(len(tokens) * options.masked_lm_prob))
+    num_to_predict = min(options.max_predictions_per_seq, wanted)
     mask_token_prob, keep_share = options.mask_token_prob, options.keep_share
     if num_ids:  # the words are not needed any more
         tokens = [token % num_ids for token in tokens]

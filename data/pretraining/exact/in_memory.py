@@ -12,14 +12,14 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from absl import logging
 
 from data import progress
 from data.pretraining import report
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import examples
 from data.pretraining.groups import DocumentGroup
 from data.pretraining.recipe import Recipe, Tools, make_tools
@@ -37,9 +37,8 @@ def write_pretraining_data(
 
     The text is UTF-8, one sentence on each line, a blank line between
     documents, which may continue in the next file. Records are written to the
-    TFRecord files in turn. Raises ValueError if an input or the vocabulary is
-    also an output, the vocabulary lacks [CLS], [SEP], [MASK] or [UNK], or the
-    input has no text or is not UTF-8.
+    TFRecord files in turn. Raises ValueError if an input is also an output, has
+    no text or is not UTF-8, or the vocabulary lacks special tokens.
 
     Source: main in create_pretraining_data.py.
     """
@@ -51,12 +50,12 @@ def write_pretraining_data(
     )
     report.warn_of_few_predictions(options)
     tools = make_tools(recipe)
-    group = read_documents(input_files, tools.encode, tools.wordpieces.typecode)
+    group = read_documents(input_files, tools)
     rng = random.Random(options.random_seed)
     instances = examples.create_training_instances(
         group, tools.wordpieces, options, rng
     )
-    columns = _columns(instances, options, group.tokens.typecode)
+    columns = _columns(instances, tools, options.next_sentence_prediction)
     with files.whole_files(output_files) as paths:
         _write_shuffled(columns, rng, tools, paths)
         manifests.remove(output_files)
@@ -83,41 +82,36 @@ def _write_manifests(
         {"name": os.path.basename(path), "bytes": files.size(path)}
         for path in input_files
     ]
-    facts = recipe.facts() | {"corpus": corpus}
     shards = collections.defaultdict(list)
     for index, path in enumerate(output_files):
+        if files.is_stream(path):  # nothing stands beside a pipe
+            continue
         number = len(range(index, counts["examples"], len(output_files)))
         numbers = {"examples": number, "bytes": files.size(path)}
         shard = {"file": os.path.basename(path), "counts": numbers}
-        if not files.is_stream(path):  # nothing stands beside a pipe
-            shards[manifests.path_of([path])].append(shard)
+        shards[manifests.path_of([path])].append(shard)
     for path, found in shards.items():
         manifest = {
             "counts": counts,
             "vocab_size": recipe.num_ids,
-            "made_from": facts,
+            "made_from": recipe.facts() | {"corpus": corpus},
             "shards": found,
         }
         write_json(path, manifest)
 
 
-def read_documents(
-    input_files: Sequence[str],
-    encode: Callable[[str], list[int]],
-    typecode: str,
-) -> DocumentGroup:
+def read_documents(input_files: Sequence[str], tools: Tools) -> DocumentGroup:
     """Reads and tokenizes the documents that are not empty.
 
-    Only blank lines separate documents. `encode` makes ids of a line;
-    `typecode` is the `array` type of the ids.
+    Only blank lines separate documents.
 
     Source: create_training_instances in create_pretraining_data.py.
     """
-    group = DocumentGroup(typecode)
+    group = DocumentGroup(tools.wordpieces.typecode)
     lines = itertools.chain.from_iterable(map(_lines, input_files))
     for has_text, document in itertools.groupby(lines, key=bool):
         if has_text:
-            group.add(len(group.documents), map(encode, document))
+            group.add(len(group.documents), map(tools.encode, document))
     if not group.documents:
         raise ValueError(
             f"--input_file: no text in {', '.join(input_files[:3])}; expected "
@@ -135,54 +129,37 @@ def _lines(path: str) -> Iterator[str]:
 
 def _columns(
     instances: Iterator[examples.TrainingInstance],
-    options: PretrainingDataOptions,
-    typecode: str,
-) -> dict[str, np.ndarray]:
-    blocks = []
-    while block := list(itertools.islice(instances, _AT_ONCE)):
-        blocks.append(_padded(block, options, typecode))
-    return {
-        name: np.concatenate([block.pop(name) for block in blocks])
-        for name in list(blocks[0])
-    }
-
-
-def _padded(
-    instances: Sequence[examples.TrainingInstance],
-    options: PretrainingDataOptions,
-    typecode: str,
+    tools: Tools,
+    has_pairs: bool,
 ) -> dict[str, np.ndarray]:
     """Pads instances to the columns of `feature_spec.pretraining_features`.
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
-    seq, predictions = options.max_seq_length, options.max_predictions_per_seq
-    tokens, segment_ids, positions, labels, random_next = zip(
-        *instances, strict=True
-    )
-    if not options.next_sentence_prediction:
-        random_next = [feature_spec.NO_PAIR] * len(tokens)
-    input_ids, input_mask = _pad(tokens, seq, typecode)
-    masked_lm_ids, masked_lm_weights = _pad(labels, predictions, typecode)
+    wide = tools.wordpieces.typecode
+    types = {"input_ids": wide, "masked_lm_ids": wide}
+    types |= {"masked_lm_positions": "i", "next_sentence_labels": "b"}
+    columns = {s.name: array(types.get(s.name, "B")) for s in tools.specs}
+    for instance in instances:
+        label = instance.is_random_next if has_pairs else feature_spec.NO_PAIR
+        row = {
+            "input_ids": instance.tokens,
+            "input_mask": b"\1" * len(instance.tokens),
+            "segment_ids": bytes(instance.segment_ids),
+            "masked_lm_positions": instance.masked_lm_positions,
+            "masked_lm_ids": instance.masked_lm_labels,
+            "masked_lm_weights": b"\1" * len(instance.masked_lm_labels),
+            "next_sentence_labels": [label],
+        }
+        for spec in tools.specs:
+            column, values = columns[spec.name], row[spec.name]
+            column.extend(array(column.typecode, values))
+            padding = column.itemsize * (spec.length - len(values))
+            column.frombytes(bytes(padding))
     return {
-        "input_ids": input_ids,
-        "input_mask": input_mask,
-        "segment_ids": _pad(segment_ids, seq, "B")[0],
-        "masked_lm_positions": _pad(positions, predictions, "i")[0],
-        "masked_lm_ids": masked_lm_ids,
-        "masked_lm_weights": masked_lm_weights,
-        "next_sentence_labels": np.array(random_next)[:, None],
+        spec.name: np.reshape(columns[spec.name], (-1, spec.length))
+        for spec in tools.specs
     }
-
-
-def _pad(
-    rows: Sequence[Sequence[int]], length: int, typecode: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns rows [N, length] padded with 0, and a mask of the real values."""
-    real = np.arange(length) < np.array([[len(row)] for row in rows])
-    values = np.zeros(real.shape, typecode)
-    values[real] = np.fromiter(itertools.chain.from_iterable(rows), typecode)
-    return values, real
 
 
 def _write_shuffled(
@@ -192,16 +169,16 @@ def _write_shuffled(
     paths: Sequence[str],
 ) -> None:
     """Writes rows to the files in turn and logs the first three."""
-    order = list(range(len(columns["input_ids"])))
+    total = len(columns["input_ids"])
+    order = list(range(total))
     examples.shuffle(order, rng)
-    with contextlib.ExitStack() as stack:
-        shown = stack.enter_context(
-            progress.Progress("writing", total=len(order), unit="examples")
-        )
-        turns = itertools.cycle(
-            [stack.enter_context(tfrecord.RecordWriter(path)) for path in paths]
-        )
-        for start in range(0, len(order), _AT_ONCE):
+    with (
+        progress.Progress("writing", total=total, unit="examples") as shown,
+        contextlib.ExitStack() as stack,
+    ):
+        writers = map(tfrecord.RecordWriter, paths)
+        turns = itertools.cycle(tuple(map(stack.enter_context, writers)))
+        for start in range(0, total, _AT_ONCE):
             some = order[start : start + _AT_ONCE]
             rows = {name: values[some] for name, values in columns.items()}
             if not start:

@@ -5,7 +5,6 @@ pairs         rows of pairs or of runs of sentences from a group of documents
 disk_shuffle  shuffles more records than fit in memory
 shards        writes one shard; its content depends only on its task
 plan          assigns blocks to shards
-publishing    turns finished shards into a data set with a manifest
-all_shards    writes all shards on several processes
+all_shards    writes all shards on several processes, as one data set
 beam_runner   writes all shards on Apache Beam
 """

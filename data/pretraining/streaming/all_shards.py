@@ -3,10 +3,16 @@
     make_plan -> write_shard for each missing shard -> publish
 
 One worker writes each shard. A run that was stopped continues with the missing
-shards.
+shards. A finished shard has a temporary name, with its report beside it. When
+all shards are finished, they are renamed. The manifest is written last, so that
+it exists only for a complete data set.
 """
 
+import glob
+import os
+import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,10 +23,12 @@ from data.pretraining.recipe import Recipe
 from data.pretraining.report import log_counts, warn_of_few_predictions
 from data.pretraining.streaming import shards
 from data.pretraining.streaming.plan import Plan, make_plan
-from data.pretraining.streaming.publishing import finished_shards, publish
 from data.processes import Workers
-from data.storage import files, outputs
+from data.storage import files, manifests, outputs
+from data.storage.json_files import write_json
 
+# Index of a shard -> its report.
+Reports = dict[int, dict[str, Any]]
 # Writes the given shards and returns when all are finished.
 Runner = Callable[[Sequence[shards.ShardTask]], None]
 
@@ -38,20 +46,17 @@ def write_shards(
     The text is UTF-8, one sentence on each line, a blank line between
     documents; a document ends with its file. The output does not depend on the
     number of processes; `runner` writes the shards in their place. Returns the
-    summed counts of `write_shard`, which are also in the manifest.
-
-    Raises:
-      ValueError: the text cannot be used (see `make_plan`).
-      OSError: an output cannot be written, or a process was killed.
+    summed counts of `write_shard`, which are also in the manifest. For errors
+    see `check` and `make_plan`.
     """
     start_s = time.monotonic()
     check(input_files, output_files, recipe)
     warn_of_few_predictions(recipe.options)
     if len(output_files) < num_processes:
         logging.warning(
-            f"--output_file names {len(output_files)} files, and each is "
-            "written by one process; the other processes have no work. Name as "
-            f"many files as processes or more, such as NAME@{num_processes}."
+            f"--output_file names {len(output_files)} files, each written by "
+            f"one of the {num_processes} processes; the others have no work. "
+            f"Name more files, such as NAME@{num_processes}."
         )
     with Workers(num_processes) as workers:
         plan = make_plan(input_files, output_files, recipe, workers.map)
@@ -61,21 +66,19 @@ def write_shards(
         logging.info("%s", sample)
     counts = publish(plan, reports)
     log_counts(counts, recipe.options, time.monotonic() - start_s)
-    logging.info("The records are described in %s.", plan.manifest_path)
+    manifest_path = manifests.path_of(output_files)
+    logging.info("The records are described in %s.", manifest_path)
     return counts
 
 
 def _write_missing(
-    plan: Plan,
-    reports: dict[int, dict[str, Any]],
-    workers: Workers,
-    runner: Runner | None,
+    plan: Plan, reports: Reports, workers: Workers, runner: Runner | None
 ) -> None:
     """Writes the shards that have no report, and adds their reports."""
     missing = [task for task in plan.tasks if task.index not in reports]
     if reports:
-        finished = f"{len(reports)} of {len(plan.tasks)} shards"
-        logging.info(f"{finished} are finished already.")
+        counts = len(reports), len(plan.tasks)
+        logging.info("%d of %d shards are finished already.", *counts)
     try:
         if runner and missing:
             runner(missing)
@@ -95,9 +98,8 @@ def _write_missing(
     for task in missing:
         if not (report := shards.load_report(task.path)):
             raise OSError(
-                f"{task.path} is missing: does another run write to the same "
-                "--output_file, or can a machine of --runner not access its "
-                "folder?"
+                f"{task.path} is missing: does another run have the same "
+                "--output_file, or can a machine of --runner not write there?"
             )
         reports[task.index] = report
 
@@ -111,11 +113,8 @@ def _write_here(tasks: Sequence[shards.ShardTask], workers: Workers) -> None:
         def advance(num_bytes: int, more_examples: int) -> None:
             nonlocal num_examples
             num_examples += more_examples
-            shown.advance(
-                num_bytes,
-                f"{num_examples:,} examples, {num_finished} of {len(tasks)} "
-                "shards",
-            )
+            finished = f"{num_finished} of {len(tasks)} shards"
+            shown.advance(num_bytes, f"{num_examples:,} examples, {finished}")
 
         for _ in workers.run(shards.write_shard, tasks, advance):
             num_finished += 1
@@ -137,8 +136,91 @@ def check(
     )
     for path in filter(files.is_stream, output_files):
         raise ValueError(
-            f"--output_file: {path} is a device or pipe, but --num_processes "
-            "reads what it wrote, to resume. Give the path of a file, or leave "
-            "out --num_processes."
+            f"--output_file: {path} is a device or pipe, which --num_processes "
+            "cannot read to resume; give a file, or leave out --num_processes."
         )
     shards.tools_of(recipe)
+
+
+def finished_shards(plan: Plan) -> Reports:
+    """Returns the reports of the shards that an earlier run finished.
+
+    A shard that differs from its report is not finished.
+    """
+    reports = {}
+    manifest = manifests.of_shard(plan.tasks[0].output)
+    is_same = manifest.get("made_from") == plan.facts
+    published = manifest["shards"] if is_same else [None] * len(plan.tasks)
+    for task, other in zip(plan.tasks, published, strict=True):
+        report = shards.load_report(task.path) or other
+        # Without the first file, the shard has its final name: the run ended
+        # or was stopped while it renamed the shards.
+        if report and any(
+            manifests.is_complete(path, report["sha256"])
+            for path in (task.path, task.output)
+        ):
+            reports[task.index] = report
+        else:
+            files.remove(shards.report_path(task.path))
+    return reports
+
+
+def publish(plan: Plan, reports: Reports) -> dict[str, int]:
+    """Renames all shards and writes the manifest; returns summed counts."""
+    totals = Counter()
+    for report in reports.values():
+        totals.update(report["counts"])
+    # Shards count each part of a divided document as a document.
+    totals["documents"] = sum(f["documents"] for f in plan.facts["corpus"])
+    manifest = {
+        "counts": totals,
+        "vocab_size": plan.tasks[0].recipe.num_ids,
+        "made_from": plan.facts,
+        "shards": [
+            {
+                "file": os.path.basename(task.output),
+                "sha256": reports[task.index]["sha256"],
+                "counts": reports[task.index]["counts"],
+            }
+            for task in plan.tasks
+        ],
+    }
+    waiting = [task for task in plan.tasks if files.exists(task.path)]
+    paths = dict.fromkeys(manifests.path_of([path]) for path in plan.outputs)
+    if waiting or manifests.read(next(iter(paths))) != manifest:
+        manifests.remove(plan.outputs)
+        for task in waiting:
+            files.rename(task.path, task.output)
+        # The first one is the last: it says that all are complete.
+        for path in reversed(paths):
+            write_json(path, manifest)
+    _clean_up(plan)
+    _log_other_files(plan)
+    return dict(totals)
+
+
+def _clean_up(plan: Plan) -> None:
+    """Removes the reports and the temporary files of killed runs."""
+    for task in plan.tasks:
+        files.remove(shards.report_path(task.path))
+        for rest in glob.glob(f"{glob.escape(task.path)}.*"):
+            if os.path.isdir(rest) and not os.path.islink(rest):
+                shutil.rmtree(rest)
+            else:
+                os.remove(rest)
+
+
+def _log_other_files(plan: Plan) -> None:
+    """Logs files of the same name that are not part of this data set."""
+    name = manifests.data_set_name(plan.outputs)
+    if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
+        logging.info(
+            f"{len(rests)} files of unfinished runs with other flags exist, "
+            f"such as {rests[0]}; remove them if no such run is active."
+        )
+    found = files.find(f"{glob.escape(name)}-?????-of-?????")
+    if others := sorted(set(found) - set(plan.outputs)):
+        logging.warning(
+            f"{len(others)} other shards are there, such as {others[0]}: read "
+            f"{name}@{len(plan.tasks)}, not {name}-*, or remove the others."
+        )

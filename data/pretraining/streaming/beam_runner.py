@@ -7,16 +7,15 @@ needs requirements-beam.txt.
 """
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from data.pretraining.streaming.all_shards import Runner
 from data.pretraining.streaming.shards import ShardTask, write_shard
 
 
-def beam_runner(
-    runner: str, pipeline_options: str = ""
-) -> Callable[[Sequence[ShardTask]], None]:
-    """Makes a runner for `streaming.write_shards` of a Beam pipeline.
+def beam_runner(runner: str, pipeline_options: str = "") -> Runner:
+    """Makes a runner for `all_shards.write_shards` of a Beam pipeline.
 
     `runner` is Beam's name for it, such as `DirectRunner` or `FlinkRunner`,
     `pipeline_options` more flags of Beam, as on a command line. The result
@@ -65,10 +64,8 @@ def _pipeline_options(runner: str, flags: str) -> Any:
     except ValueError as error:
         raise ValueError(f"--beam_options={flags}: {error}.") from None
     options = PipelineOptions(["--runner", runner, *arguments])
-    unknown = options.get_all_options(retain_unknown_options=True).keys() - (
-        options.get_all_options().keys()
-    )
-    if unknown:
+    given = options.get_all_options(retain_unknown_options=True).keys()
+    if unknown := given - options.get_all_options().keys():
         raise ValueError(
             f"--beam_options: Beam knows no {', '.join(sorted(unknown))}; see "
             "the options of its runner."

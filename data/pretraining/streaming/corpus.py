@@ -8,8 +8,10 @@ line of white space ends a document.
 """
 
 import io
+import itertools
+import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import google_crc32c
 
@@ -41,14 +43,11 @@ class Block(NamedTuple):
 class FileScan(NamedTuple):
     """The result of scanning a file.
 
+    `facts` are name, bytes, documents and checksum, as the manifest has them.
     `blocks` are numbered from the start of the file; empty if there is no text.
-    `crc32c` is the checksum of all bytes.
     """
 
-    path: str
-    num_bytes: int
-    num_documents: int
-    crc32c: int
+    facts: dict[str, Any]
     blocks: tuple[Block, ...]
 
 
@@ -68,9 +67,8 @@ def scan_file(path: str, block_bytes: int) -> FileScan:
 
     def end_block() -> None:
         count = num_documents - number
-        blocks.append(
-            Block(path, start, position, number, count, block_checksum)
-        )
+        place = path, start, position
+        blocks.append(Block(*place, number, count, block_checksum))
 
     for place, line in enumerate(_lines(path), start=1):
         is_text = _has_text(line, path, place)
@@ -87,7 +85,13 @@ def scan_file(path: str, block_bytes: int) -> FileScan:
         block_checksum = google_crc32c.extend(block_checksum, line)
     if num_documents > number:
         end_block()
-    return FileScan(path, position, num_documents, checksum, tuple(blocks))
+    facts = {
+        "name": os.path.basename(path),
+        "bytes": position,
+        "documents": num_documents,
+        "crc32c": f"{checksum:08x}",
+    }
+    return FileScan(facts, tuple(blocks))
 
 
 def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
@@ -106,15 +110,10 @@ def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
     text = data.decode("utf-8")
     if not block.start:
         text = text.removeprefix("\ufeff")  # as `files.decode_line`
-    number, lines = block.number, []
-    for line in text.replace("\r", "").split("\n"):
-        if line := line.strip():
-            lines.append(line)
-        elif lines:
-            yield number, lines
-            number, lines = number + 1, []
-    if lines:
-        yield number, lines
+    lines = map(str.strip, text.replace("\r", "").split("\n"))
+    groups = itertools.groupby(lines, bool)
+    documents = (list(group) for has_text, group in groups if has_text)
+    yield from enumerate(documents, block.number)
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -136,9 +135,8 @@ def _has_text(line: bytes, path: str, number: int) -> bool:
     """Whether a line has more than white space; refuses unreadable ones."""
     if len(line) > MAX_LINE_BYTES + line.endswith(b"\n"):
         raise ValueError(
-            f"{path}, line {number}: the line has more than "
-            f"{MAX_LINE_BYTES:,} bytes; expected one sentence on each line. "
-            "Break it into sentences, or into paragraphs and pass "
-            "--split_sentences."
+            f"{path}, line {number} has more than {MAX_LINE_BYTES:,} bytes; "
+            "expected one sentence on each line. Break it into sentences, or "
+            "into paragraphs and pass --split_sentences."
         )
     return bool(files.decode_line(line, path, number).strip())

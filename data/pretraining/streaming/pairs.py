@@ -53,9 +53,8 @@ def draw_rows(
         values.extend(span)
     spans = np.reshape(values, (-1, 5))
     a_start, a_end, b_start, b_end, _ = spans.T
-    cut_a, cut_b = _tokens_to_cut(
-        a_end - a_start, b_end - b_start, options.max_num_tokens
-    )
+    sizes = a_end - a_start, b_end - b_start
+    cut_a, cut_b = _tokens_to_cut(*sizes, options.max_num_tokens)
     # Each token is removed at the front or at the back with equal probability.
     front_a, front_b = rng.binomial(cut_a, 0.5), rng.binomial(cut_b, 0.5)
     a_start += front_a

@@ -9,8 +9,8 @@ the number of shards.
 import dataclasses
 import hashlib
 import heapq
+import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -20,11 +20,10 @@ from absl import logging
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming.corpus import Block, FileScan, scan_file
 from data.pretraining.streaming.shards import ShardTask
-from data.storage import files, manifests
+from data.storage import files
 
 # Part of the manifest: increase it when the same input gives other records.
-_FORMAT = 2
-_FORMAT_WITHOUT_PAIRS = 3
+_FORMAT = 3
 _MAX_BLOCK_BYTES = 1 << 20
 _BLOCKS_PER_SHARD = 16
 # More than a group needs, because some are its own documents and the groups of
@@ -44,13 +43,12 @@ class Plan:
     """
 
     tasks: tuple[ShardTask, ...]
-    output_files: tuple[str, ...]
     facts: dict[str, Any]
 
     @property
-    def manifest_path(self) -> str:
-        """Path of the data set's manifest."""
-        return manifests.path_of(self.output_files)
+    def outputs(self) -> list[str]:
+        """Paths of the shards when all are finished."""
+        return [task.output for task in self.tasks]
 
 
 def make_plan(
@@ -68,48 +66,53 @@ def make_plan(
     """
     num_shards = len(output_files)
     num_bytes = sum(map(files.size, input_files))
-    block_bytes = min(
-        num_bytes // (_BLOCKS_PER_SHARD * num_shards), _MAX_BLOCK_BYTES
-    )
-
-    def scan(block_bytes: int) -> list[FileScan]:
-        sizes = [block_bytes] * len(input_files)
-        return list(map_(scan_file, input_files, sizes))
-
-    scans = scan(block_bytes)
-    _check_documents(scans, num_shards, recipe)
+    block_bytes = num_bytes // (_BLOCKS_PER_SHARD * num_shards)
+    block_bytes = min(block_bytes, _MAX_BLOCK_BYTES)
+    scans = list(map_(scan_file, input_files, itertools.repeat(block_bytes)))
+    _check_documents(input_files, scans, num_shards, recipe)
     if sum(len(found.blocks) for found in scans) < num_shards:
         # A few large and many small documents: a block for each document.
-        scans = scan(0)
-    blocks = _number_documents(scans)
+        scans = list(map_(scan_file, input_files, itertools.repeat(0)))
+    blocks, before = [], 0  # documents
+    for scan in scans:
+        blocks += [b._replace(number=b.number + before) for b in scan.blocks]
+        before += scan.facts["documents"]
     rng = np.random.default_rng(recipe.options.numpy_seed)
     blocks = [blocks[i] for i in rng.permutation(len(blocks))]
-    facts = _facts(scans, num_shards, recipe)
+    facts = {
+        "format": _FORMAT,
+        "num_shards": num_shards,
+        **recipe.facts(),
+        "corpus": [scan.facts for scan in scans],
+    }
     text = json.dumps(facts, sort_keys=True)
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
     tasks = []
     for index, numbers in enumerate(_deal(blocks, num_shards)):
-        path = files.incomplete(output_files[index], mark)
+        output = output_files[index]
+        path = files.incomplete(output, mark)
         own = tuple(blocks[i] for i in numbers)
         spare = _spare_blocks(blocks, numbers[0] + 1)
-        tasks.append(ShardTask(recipe, index, path, own, spare))
-    return Plan(tuple(tasks), tuple(output_files), facts)
+        tasks.append(ShardTask(recipe, index, path, own, spare, output))
+    return Plan(tuple(tasks), facts)
 
 
 def _check_documents(
-    scans: Sequence[FileScan], num_shards: int, recipe: Recipe
+    input_files: Sequence[str],
+    scans: Sequence[FileScan],
+    num_shards: int,
+    recipe: Recipe,
 ) -> None:
-    num_documents = sum(scan.num_documents for scan in scans)
-    names = ", ".join(scan.path for scan in scans[:3])
+    num_documents = sum(scan.facts["documents"] for scan in scans)
+    names = ", ".join(input_files[:3])
     if not num_documents:
         raise ValueError(
             f"--input_file: no text in {names}; expected one sentence on each "
             "line and a blank line between documents."
         )
-    num_bytes = sum(scan.num_bytes for scan in scans)
+    num_bytes = sum(scan.facts["bytes"] for scan in scans)
     logging.info(
-        f"{num_documents:,} documents, {num_bytes:,} bytes in {len(scans)} "
-        "files"
+        f"{num_documents:,} documents, {num_bytes:,} bytes, {len(scans)} files"
     )
     if num_documents == 1 and recipe.options.next_sentence_prediction:
         raise ValueError(
@@ -121,19 +124,8 @@ def _check_documents(
     if max(num_documents, num_parts) < num_shards:
         raise ValueError(
             f"--output_file names {num_shards} files, but the text has only "
-            f"{num_documents} documents (separated by blank lines) and each "
-            f"file needs one; name {num_documents} files or fewer."
+            f"{num_documents} documents (between blank lines); name as many."
         )
-
-
-def _number_documents(scans: Sequence[FileScan]) -> list[Block]:
-    """Numbers the documents of all blocks in the corpus."""
-    blocks: list[Block] = []
-    before = 0
-    for scan in scans:
-        blocks += [b._replace(number=b.number + before) for b in scan.blocks]
-        before += scan.num_documents
-    return blocks
 
 
 def _deal(blocks: Sequence[Block], num_shards: int) -> list[list[int]]:
@@ -162,25 +154,3 @@ def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
         if len(spare) == _MAX_SPARE_BLOCKS:
             break
     return tuple(spare)
-
-
-def _facts(
-    scans: Sequence[FileScan], num_shards: int, recipe: Recipe
-) -> dict[str, Any]:
-    """Returns all that the output depends on."""
-    has_pairs = recipe.options.next_sentence_prediction
-    corpus = [
-        {
-            "name": os.path.basename(scan.path),
-            "bytes": scan.num_bytes,
-            "documents": scan.num_documents,
-            "crc32c": f"{scan.crc32c:08x}",
-        }
-        for scan in scans
-    ]
-    return {
-        "format": _FORMAT if has_pairs else _FORMAT_WITHOUT_PAIRS,
-        "num_shards": num_shards,
-        **recipe.facts(),
-        "corpus": corpus,
-    }

@@ -12,6 +12,7 @@ and one bucket of records, whatever the size of the shard:
 
 import bisect
 import collections
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -25,8 +26,8 @@ from data.pretraining.masking import Masker
 from data.pretraining.recipe import Recipe, make_tools
 from data.pretraining.report import describe_rows
 from data.pretraining.sentences import split_sentences
+from data.pretraining.streaming import disk_shuffle
 from data.pretraining.streaming.corpus import Block, read_block
-from data.pretraining.streaming.disk_shuffle import DiskShuffle
 from data.pretraining.streaming.pairs import draw_rows
 from data.processes import Advance
 from data.records import feature_spec, tfrecord
@@ -58,7 +59,8 @@ class ShardTask:
     """The input and the path of one shard.
 
     `blocks` are its text in order, `spare_blocks` text for the random next
-    sentences of groups with few documents.
+    sentences of groups with few documents. `output` is its path when all
+    shards are finished.
     """
 
     recipe: Recipe
@@ -66,6 +68,7 @@ class ShardTask:
     path: str
     blocks: tuple[Block, ...]
     spare_blocks: tuple[Block, ...]
+    output: str
 
     @property
     def num_bytes(self) -> int:
@@ -91,35 +94,32 @@ def write_shard(
     """Writes a shard, unless it is finished, and its report beside it.
 
     `advance` is called with the bytes of text read and the examples made since
-    the last call. Raises ValueError if the text cannot be used.
-
-    Returns:
-      `counts`: `examples`, their `tokens` (without padding), `masked` tokens
-      and `label_1` (next_sentence_labels of 1); the text's `documents`,
-      `sentences`, `wordpieces` and `unknown` wordpieces; the file's `bytes`.
-      `sha256`, the file's checksum; `samples`, the first rows of shard 0.
+    the last call. Raises ValueError if the text cannot be used. Returns
+    `counts`, of which `tokens` are without padding and `label_1` are
+    next_sentence_labels of 1; `sha256`, the file's checksum; and `samples`, the
+    first rows of shard 0.
     """
     if report := load_report(task.path):
         return report
     shard = _Shard(task)
-    with shard.shuffle() as shuffle:
-        samples = shard.make_records(shuffle, advance)
-        if not shard.counts["examples"]:
+    with (
+        contextlib.closing(shard.records(advance)) as records,
+        files.whole_files([task.path]) as (temporary,),
+        tfrecord.RecordWriter(temporary, task.recipe.compression) as writer,
+    ):
+        for record in records:
+            if writer.num_records % _RECORDS_AT_ONCE == 0:
+                advance(0, 0)
+            writer.write(record)
+        if not writer.num_records:
             raise ValueError(
                 f"--output_file names too many files: number {task.index} "
                 "is empty: its documents have no tokens; name fewer files."
             )
-        with files.whole_files([task.path]) as (temporary,):
-            compression = task.recipe.compression
-            with tfrecord.RecordWriter(temporary, compression) as writer:
-                for record in shuffle.shuffled():
-                    if writer.num_records % _RECORDS_AT_ONCE == 0:
-                        advance(0, 0)
-                    writer.write(record)
     report = {
         "counts": {**shard.counts, "bytes": files.size(task.path)},
         "sha256": writer.sha256,
-        "samples": samples if task.index == 0 else [],
+        "samples": shard.samples if task.index == 0 else [],
     }
     write_json(report_path(task.path), report)
     return report
@@ -136,55 +136,48 @@ class _Shard:
         seed = self._options.numpy_seed, task.index
         self._rng = np.random.default_rng(seed)
         self.counts: collections.Counter[str] = collections.Counter()
+        self.samples: list[str] = []
 
-    def shuffle(self) -> DiskShuffle:
-        """Creates the buckets on disk for the shard's records."""
+    def records(self, advance: Advance) -> Iterator[bytes]:
+        """Yields all records in random order; see `disk_shuffle.shuffled`."""
         task, options = self._task, self._options
         # Many short documents give many rows, mostly padding, or are joined.
         num_documents = 0
         if not options.join_documents:
             num_documents = sum(block.num_documents for block in task.blocks)
-        num_bytes = options.dupe_factor * (
-            task.num_bytes * _RECORD_BYTES
-            + num_documents * options.max_seq_length * _PLACE_BYTES
-        )
+        of_text = task.num_bytes * _RECORD_BYTES
+        of_rows = num_documents * options.max_seq_length * _PLACE_BYTES
+        num_bytes = options.dupe_factor * (of_text + of_rows)
         path = None if "://" in task.path else task.path
-        return DiskShuffle(path, num_bytes, self._rng)
+        blocks = self._blocks(advance)
+        return disk_shuffle.shuffled(blocks, path, num_bytes, self._rng)
 
-    def make_records(self, shuffle: DiskShuffle, advance: Advance) -> list[str]:
-        """Adds all records to `shuffle`; returns the first rows as text."""
-        samples: list[str] = []
+    def _blocks(self, advance: Advance) -> Iterator[list[bytes]]:
+        """Yields all records; keeps the first rows as text."""
+        options, tools, rng = self._options, self._tools, self._rng
         for group, num_bytes in self._groups():
-            for _ in range(self._options.dupe_factor):
-                for columns in self._examples(group):
-                    if not samples:
-                        tokens_by_id = self._tools.tokens_by_id
-                        samples = describe_rows(columns, tokens_by_id)
-                    specs = self._tools.specs
-                    records = feature_spec.encode_examples(specs, columns)
-                    shuffle.add(records)
-                    advance(0, len(records))
+            for _ in range(options.dupe_factor):
+                for rows in draw_rows(group, tools.wordpieces, options, rng):
+                    self._mask(rows)
+                    if not self.samples:
+                        self.samples = describe_rows(rows, tools.tokens_by_id)
+                    yield feature_spec.encode_examples(tools.specs, rows)
+                    advance(0, len(rows["input_ids"]))
             advance(num_bytes, 0)
-        return samples
 
-    def _examples(
-        self, group: DocumentGroup
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Yields the features of a group's rows, with static masks masked."""
-        options, wordpieces = self._options, self._tools.wordpieces
-        for columns in draw_rows(group, wordpieces, options, self._rng):
-            lengths = columns["input_mask"].sum(axis=1)
-            is_1 = columns["next_sentence_labels"] == 1
-            self.counts["examples"] += len(lengths)
-            self.counts["tokens"] += int(lengths.sum())
-            self.counts["label_1"] += int(is_1.sum())
-            if options.masking == "static":
-                ids = columns["input_ids"]
-                masked = self._masker.mask(ids, lengths, self._rng)
-                columns |= masked._asdict()
-                num_masked = np.count_nonzero(masked.masked_lm_weights)
-                self.counts["masked"] += int(num_masked)
-            yield columns
+    def _mask(self, rows: dict[str, np.ndarray]) -> None:
+        """Counts rows and, if masks are static, masks them."""
+        lengths = rows["input_mask"].sum(axis=1)
+        is_1 = rows["next_sentence_labels"] == 1
+        self.counts["examples"] += len(lengths)
+        self.counts["tokens"] += int(lengths.sum())
+        self.counts["label_1"] += int(is_1.sum())
+        if self._options.masking == "static":
+            ids = rows["input_ids"]
+            masked = self._masker.mask(ids, lengths, self._rng)
+            rows |= masked._asdict()
+            num_masked = np.count_nonzero(masked.masked_lm_weights)
+            self.counts["masked"] += int(num_masked)
 
     def _groups(self) -> Iterator[tuple[DocumentGroup, int]]:
         """Yields groups and their bytes of text."""

@@ -76,8 +76,8 @@ def test_rows_of_one_document_have_nothing_to_separate(tmp_path, caplog):
     (warning,) = caplog.records
     assert warning.getMessage() == (
         f"--separate_documents: each of the first 1000 records ({path}) has "
-        "one document, so there is nothing to separate; "
-        "create_pretraining_data.py --join_documents writes several."
+        "one document; give records of create_pretraining_data.py "
+        "--join_documents."
     )
 
 
@@ -86,9 +86,8 @@ def test_another_vocabulary_is_refused(tmp_path):
     with pytest.raises(ValueError) as error:
         documents.check(write(path, IDS), 10, "vocab.txt")
     assert str(error.value) == (
-        f"{path}: not every record ends with the [SEP] of "
-        "--vocab_file=vocab.txt, id 10; give the vocabulary that "
-        "create_pretraining_data.py was given."
+        f"{path}: not every record ends with the [SEP] (id 10) of "
+        "--vocab_file=vocab.txt; give the records' vocabulary."
     )
 
 
@@ -109,6 +108,6 @@ def test_pairs_are_refused(tmp_path):
         documents.check(write(path, IDS, pairs=True), SEP, "vocab.txt")
     assert str(error.value) == (
         f"--separate_documents: {path} holds sentence pairs, whose parts must "
-        "see each other; write records with create_pretraining_data.py "
-        "--next_sentence_prediction=false --join_documents."
+        "see each other; give records of create_pretraining_data.py "
+        "--join_documents."
     )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from data.pretraining.exact import in_memory
 from data.pretraining.exact.examples import PretrainingDataOptions
-from data.pretraining.recipe import Recipe
+from data.pretraining.recipe import Recipe, make_tools
 from data.pretraining.streaming import all_shards
 from data.records import reading
 from data.storage import files, manifests
@@ -127,7 +127,8 @@ def test_only_blank_lines_part_documents(lines):
             pathlib.Path(path).write_bytes(
                 "".join(f"{line}\n" for line in ["a", *lines, "b"]).encode()
             )
-        group = in_memory.read_documents(paths, tokenizer.encode, "H")
+        recipe = Recipe(PretrainingDataOptions(), str(vocab))
+        group = in_memory.read_documents(paths, make_tools(recipe))
     # As the original: all files are one text, TensorFlow's reader drops
     # carriage returns, and blank is what has nothing but white space.
     expected = [[]]
@@ -259,9 +260,7 @@ def test_an_unwritable_place_is_named(write, tmp_path):
 @pytest.fixture
 def warnings(monkeypatch):
     lines = []
-    monkeypatch.setattr(
-        logging, "warning", lambda text, *values: lines.append(text % values)
-    )
+    monkeypatch.setattr(logging, "warning", lambda text, *_: lines.append(text))
     return lines
 
 
@@ -286,9 +285,8 @@ def test_too_few_predictions_are_reported(write, warnings):
     write("old mill\n", options=options)
     # 512 * 0.15 = 76.8
     assert warnings == [
-        "max_predictions_per_seq is 20, but masked_lm_prob 0.15 of 512 tokens "
-        "is 77: fewer tokens will be masked; pass "
-        "--max_predictions_per_seq=77, also to run_pretraining.py."
+        "--max_predictions_per_seq=20, but masked_lm_prob 0.15 of 512 tokens "
+        "is 77; pass that instead, also to run_pretraining.py."
     ]
 
 

@@ -54,10 +54,12 @@ def numbers(tmp_path):
 @pytest.fixture
 def logged(monkeypatch):
     lines = []
+
+    def log(text, *args):
+        lines.append(text % args if args else text)
+
     for level in "info", "warning":
-        monkeypatch.setattr(
-            logging, level, lambda text, *args: lines.append(text % args)
-        )
+        monkeypatch.setattr(logging, level, log)
     return lines
 
 
@@ -338,7 +340,7 @@ def test_shards_are_written_to_the_targets_of_links(out, tmp_path, golden):
 def test_a_pipe_cannot_be_read_again(out, golden):
     os.mkfifo(out / "out-00001-of-00002")
     with pytest.raises(
-        ValueError, match="pipe, but --num_processes .*leave ou"
+        ValueError, match="pipe, which --num_processes .*leave ou"
     ):
         write(folder=out, **golden)
     assert os.listdir(out) == ["out-00001-of-00002"]
@@ -358,9 +360,8 @@ def test_folders_are_made(tmp_path, golden):
 def test_more_processes_than_shards_are_warned_of(out, golden, logged):
     write(folder=out, num_processes=3, **golden)
     assert logged[0] == (
-        "--output_file names 2 files, and each is written by one process; the "
-        "other processes have no work. Name as many files as processes or "
-        "more, such as NAME@3."
+        "--output_file names 2 files, each written by one of the 3 processes; "
+        "the others have no work. Name more files, such as NAME@3."
     )
 
 

@@ -77,9 +77,12 @@ def test_blocks_have_the_documents_of_the_file(
     data = text.encode()
     expected = documents_of(text)
     assert documents == dict(enumerate(expected))
-    assert scan.num_documents == len(expected)
-    assert scan.num_bytes == len(data)
-    assert scan.crc32c == google_crc32c.value(data)
+    assert scan.facts == {
+        "name": "text",
+        "bytes": len(data),
+        "documents": len(expected),
+        "crc32c": f"{google_crc32c.value(data):08x}",
+    }
     assert bool(scan.blocks) == bool(expected)
     # The blocks lie one behind the other, and all of the file is in them.
     ends = [block.end for block in scan.blocks]
@@ -116,7 +119,7 @@ def test_a_document_too_long_for_a_block_goes_on_in_others(
         for block in scan.blocks
     ]
     assert cut == [(3, 0, 1), (4, 1, 1), (4, 1, 1), (3, 1, 1), (2, 2, 1)]
-    assert scan.num_documents == 3
+    assert scan.facts["documents"] == 3
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 5, 1 << 20])
@@ -150,13 +153,13 @@ def test_a_line_over_the_limit_is_refused_with_its_place(
     monkeypatch.setattr(corpus, "_CHUNK_BYTES", chunk_bytes)
     monkeypatch.setattr(corpus, "MAX_LINE_BYTES", 10)
     path = write(tmp_path / "a", "x" * 10 + "\n\nab\n" + "y" * 10)
-    assert corpus.scan_file(path, 0).num_documents == 2
+    assert corpus.scan_file(path, 0).facts["documents"] == 2
     for end in "", "\n", "\nz":
         path = write(tmp_path / "a", "x" * 10 + "\n\nab\n" + "y" * 11 + end)
         with pytest.raises(ValueError) as error:
             corpus.scan_file(path, 0)
         assert str(error.value) == (
-            f"{path}, line 4: the line has more than 10 bytes; expected one "
+            f"{path}, line 4 has more than 10 bytes; expected one "
             "sentence on each line. Break it into sentences, or into "
             "paragraphs and pass --split_sentences."
         )
@@ -176,7 +179,7 @@ def test_a_file_of_one_huge_line_is_refused_at_once(tmp_path, monkeypatch):
             lambda chunk: chunks.append(len(chunk)) or chunk, inner(path)
         ),
     )
-    with pytest.raises(ValueError, match=r"a, line 4: .* more than 4,194,304"):
+    with pytest.raises(ValueError, match=r"a, line 4 has more than 4,194,304"):
         corpus.scan_file(path, 0)
     assert sum(chunks) < 2 * corpus.MAX_LINE_BYTES
 
@@ -220,5 +223,5 @@ def test_a_file_that_is_none_is_refused(tmp_path):
 def test_a_file_without_text_has_no_blocks(tmp_path):
     for text in "", "\n \n\u3000", "\ufeff \n":
         scan = corpus.scan_file(write(tmp_path / "a", text), 0)
-        assert scan.num_documents == 0 and scan.blocks == ()
-        assert scan.num_bytes == len(text.encode())
+        assert scan.facts["documents"] == 0 and scan.blocks == ()
+        assert scan.facts["bytes"] == len(text.encode())

@@ -1,7 +1,7 @@
 """Records shuffled on disk: all come back once, in an order of the seed."""
 
+import contextlib
 import itertools
-import pathlib
 
 import numpy as np
 import pytest
@@ -20,14 +20,20 @@ def records(first, last):
     return [str(i).encode() for i in range(first, last)]
 
 
+def open_shuffle(path, blocks, num_bytes=5500, seed=0):
+    rng = np.random.default_rng(seed)
+    return contextlib.closing(
+        disk_shuffle.shuffled(blocks, path and str(path), num_bytes, rng)
+    )
+
+
 def shuffle(folder, num_bytes, seed=0, num_records=300):
-    with disk_shuffle.DiskShuffle(
-        str(folder / "out"), num_bytes, np.random.default_rng(seed)
-    ) as shuffle:
-        for first in range(0, num_records, 50):
-            shuffle.add(records(first, min(first + 50, num_records)))
-        shuffle.add([])
-        return list(shuffle.shuffled())
+    blocks = [
+        records(first, min(first + 50, num_records))
+        for first in range(0, num_records, 50)
+    ]
+    with open_shuffle(folder / "out", [*blocks, []], num_bytes, seed) as found:
+        return list(found)
 
 
 @pytest.mark.parametrize("num_bytes", [0, 999, 1000, 5500, 10**6])
@@ -58,12 +64,12 @@ def test_every_order_is_equally_likely(tmp_path, small_buckets, num_bytes):
 
 
 def test_one_bucket_at_a_time_leaves_the_disk(tmp_path, small_buckets):
-    added = records(0, 300)
-    with disk_shuffle.DiskShuffle(
-        str(tmp_path / "out"), 5500, np.random.default_rng(0)
-    ) as shuffle:
-        shuffle.add(added)
+    added, folders = records(0, 300), []
+
+    def blocks():
+        yield added
         (folder,) = tmp_path.iterdir()
+        folders.append(folder)
         on_disk = [path.stat().st_size for path in folder.iterdir()]
         assert len(on_disk) == 6 and sum(on_disk) == (
             sum(map(len, map(tfrecord.frame, added)))
@@ -73,7 +79,9 @@ def test_one_bucket_at_a_time_leaves_the_disk(tmp_path, small_buckets):
             path = folder / f"{number:05d}"
             num_records = len(list(tfrecord.read_records(str(path))))
             assert_share(num_records, 300, 1 / 6)
-        left = [len(list(folder.iterdir())) for _ in shuffle.shuffled()]
+
+    with open_shuffle(tmp_path / "out", blocks()) as shuffled:
+        left = [len(list(folders[0].iterdir())) for _ in shuffled]
     assert sorted(set(left)) == [*range(6)]
     assert left == sorted(left, reverse=True)
 
@@ -84,7 +92,8 @@ def test_the_buckets_lie_beside_their_shard_under_its_name(
     # So that globs for finished files leave them out, and the next run finds
     # what a killed one left.
     path = tmp_path / "out.incomplete-7"
-    with disk_shuffle.DiskShuffle(str(path), 5500, np.random.default_rng(0)):
+    with open_shuffle(path, [records(0, 9)]) as shuffled:
+        next(shuffled)
         (folder,) = tmp_path.iterdir()
         assert folder.name.startswith("out.incomplete-7.shuffle-")
 
@@ -93,35 +102,37 @@ def test_without_a_place_the_buckets_are_temporary_files(
     tmp_path, small_buckets, monkeypatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with disk_shuffle.DiskShuffle(None, 5500, np.random.default_rng(0)) as some:
-        some.add(records(0, 9))
+    with open_shuffle(None, [records(0, 9)]) as shuffled:
+        first = next(shuffled)
         assert len(list(tmp_path.iterdir())) == 1
-        assert sorted(some.shuffled()) == sorted(records(0, 9))
+        assert sorted([first, *shuffled]) == sorted(records(0, 9))
     assert not list(tmp_path.iterdir())
 
 
 def test_nothing_stays_on_disk_after_an_error(tmp_path, small_buckets):
     with pytest.raises(KeyboardInterrupt):
-        with disk_shuffle.DiskShuffle(
-            str(tmp_path / "out"), 5500, np.random.default_rng(0)
-        ) as some:
-            some.add(records(0, 300))
-            next(some.shuffled())
+        with open_shuffle(tmp_path / "out", [records(0, 300)]) as shuffled:
+            next(shuffled)
             raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_is_told_with_its_place(tmp_path, small_buckets):
+    folders = []
+
+    def blocks():
+        (folder,) = tmp_path.iterdir()
+        folders.append(folder)
+        for number in range(6):  # writing to it fails as on a full disk
+            (folder / f"{number:05d}").symlink_to("/dev/full")
+        yield records(0, 300)
+
     with pytest.raises(OSError) as error:
-        with disk_shuffle.DiskShuffle(
-            str(tmp_path / "out"), 5500, np.random.default_rng(0)
-        ) as some:
-            for number in range(6):  # writing to it fails as on a full disk
-                pathlib.Path(some._path(number)).symlink_to("/dev/full")
-            some.add(records(0, 300))
+        with open_shuffle(tmp_path / "out", blocks()) as shuffled:
+            list(shuffled)
     assert str(error.value) == (
-        f"cannot write {some._folder.name}, the folder in which the records of "
-        "a shard are shuffled: [Errno 28] No space left on device; free some "
+        f"cannot write {folders[0]}, the folder in which the records of a "
+        "shard are shuffled: [Errno 28] No space left on device; free some "
         "space."
     )
     assert not list(tmp_path.iterdir())

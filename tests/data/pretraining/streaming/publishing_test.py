@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from data.pretraining.streaming import publishing
+from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.plan import make_plan
 from data.pretraining.streaming.shards import load_report, write_shard
 from data.storage import files, manifests
@@ -45,7 +45,7 @@ def test_published_are_the_shards_and_a_manifest(folder, plan, reports):
         for path in folder.iterdir()
         if path.name[-1].isdigit() and ".incomplete-" not in path.name
     ]
-    counts = publishing.publish(plan, reports)
+    counts = all_shards.publish(plan, reports)
     names = [f"out-{i:05d}-of-00003" for i in range(3)]
     assert sorted(contents(folder)) == [*names, "out@3.manifest.json"]
     manifest = json.loads((folder / "out@3.manifest.json").read_text())
@@ -67,16 +67,16 @@ def test_files_of_any_names_are_described_beside_each(tmp_path, folder):
         [str(folder / "one"), str(folder / "two")],
         recipe_of(write_number_vocab(tmp_path / "vocab.txt", 100)),
     )
-    publishing.publish(plan, {t.index: write_shard(t) for t in plan.tasks})
+    all_shards.publish(plan, {t.index: write_shard(t) for t in plan.tasks})
     for name in ("one", "two"):
         shards = manifests.of_shard(str(folder / name))["shards"]
         assert [shard["file"] for shard in shards] == ["one", "two"]
 
 
 def test_finished_shards_are_found_before_and_after(plan, reports):
-    assert publishing.finished_shards(plan) == reports
-    publishing.publish(plan, reports)
-    found = publishing.finished_shards(plan)
+    assert all_shards.finished_shards(plan) == reports
+    all_shards.publish(plan, reports)
+    found = all_shards.finished_shards(plan)
     assert {i: r["sha256"] for i, r in found.items()} == {
         i: r["sha256"] for i, r in reports.items()
     }
@@ -101,11 +101,11 @@ def test_publishing_that_was_cut_short_goes_on(
         patch.setattr(files, "rename", rename)
         patch.setattr(files, "write_text", write_text)
         with pytest.raises(KeyboardInterrupt):
-            publishing.publish(plan, reports)
+            all_shards.publish(plan, reports)
     assert len(renamed) == num_renamed
     assert not (folder / "out@3.manifest.json").exists()
-    assert publishing.finished_shards(plan) == reports
-    publishing.publish(plan, reports)
+    assert all_shards.finished_shards(plan) == reports
+    all_shards.publish(plan, reports)
     assert len(contents(folder)) == 4
 
 
@@ -116,7 +116,7 @@ def test_a_shard_that_is_not_what_its_report_says_is_not_finished(
     with open(plan.tasks[0].path, "r+b") as file:
         file.truncate(100)
     files.remove(plan.tasks[1].path)
-    assert list(publishing.finished_shards(plan)) == [2]
+    assert list(all_shards.finished_shards(plan)) == [2]
     # Its report is gone, or it would not be written again.
     assert load_report(plan.tasks[0].path) is None
     assert load_report(plan.tasks[1].path) is None
@@ -129,13 +129,13 @@ def test_a_waiting_shard_is_trusted_by_its_checksum(plan, reports):
     with open(plan.tasks[2].path, "r+b") as file:
         file.seek(50)
         file.write(b"???")
-    assert list(publishing.finished_shards(plan)) == [0, 1]
+    assert list(all_shards.finished_shards(plan)) == [0, 1]
     assert write_shard(plan.tasks[2]) == reports[2]
 
 
 def test_a_damaged_report_costs_its_shard_only(plan, reports):
     files.write_text(f"{plan.tasks[1].path}.json", '{"index": 1, "cou')
-    assert list(publishing.finished_shards(plan)) == [0, 2]
+    assert list(all_shards.finished_shards(plan)) == [0, 2]
     assert write_shard(plan.tasks[1]) == reports[1]
 
 
@@ -150,9 +150,9 @@ def test_a_damaged_report_costs_its_shard_only(plan, reports):
 def test_a_published_shard_that_was_damaged_is_not_finished(
     folder, plan, reports, damage
 ):
-    publishing.publish(plan, reports)
+    all_shards.publish(plan, reports)
     damage(folder / "out-00001-of-00003")
-    assert list(publishing.finished_shards(plan)) == [0, 2]
+    assert list(all_shards.finished_shards(plan)) == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -161,23 +161,23 @@ def test_a_published_shard_that_was_damaged_is_not_finished(
 def test_a_manifest_of_something_else_is_written_over(
     folder, plan, reports, text
 ):
-    publishing.publish(plan, reports)
+    all_shards.publish(plan, reports)
     expected = contents(folder)
     (folder / "out@3.manifest.json").write_bytes(text.encode("latin1"))
-    assert publishing.finished_shards(plan) == {}
+    assert all_shards.finished_shards(plan) == {}
     for task in plan.tasks:
         write_shard(task)
-    publishing.publish(plan, publishing.finished_shards(plan))
+    all_shards.publish(plan, all_shards.finished_shards(plan))
     assert contents(folder) == expected
 
 
 def test_shards_of_a_damaged_manifest_are_written_again(folder, plan, reports):
-    publishing.publish(plan, reports)
+    all_shards.publish(plan, reports)
     path = folder / "out@3.manifest.json"
     manifest = json.loads(path.read_text())
     for damaged in (manifest["shards"][1:], None, [{}] * 3):
         path.write_text(json.dumps(manifest | {"shards": damaged}))
-        assert publishing.finished_shards(plan) == {}
+        assert all_shards.finished_shards(plan) == {}
 
 
 def test_shards_of_one_name_in_two_folders_are_finished(tmp_path):
@@ -186,14 +186,14 @@ def test_shards_of_one_name_in_two_folders_are_finished(tmp_path):
     text = str(write_corpus(tmp_path / "a", 30))
     plan = make_plan([text], names, recipe_of(vocab))
     reports = {task.index: write_shard(task) for task in plan.tasks}
-    publishing.publish(plan, reports)
-    assert list(publishing.finished_shards(plan)) == [0, 1]
+    all_shards.publish(plan, reports)
+    assert list(all_shards.finished_shards(plan)) == [0, 1]
 
 
 def test_publishing_twice_touches_nothing(folder, plan, reports):
-    publishing.publish(plan, reports)
+    all_shards.publish(plan, reports)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    publishing.publish(plan, publishing.finished_shards(plan))
+    all_shards.publish(plan, all_shards.finished_shards(plan))
     after = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert after == before
 
@@ -222,25 +222,24 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     link.symlink_to(target)
     for i in range(3):
         (folder / f"out-{i:05d}-of-00003").unlink(missing_ok=True)
-    publishing.publish(plan, reports)
+    all_shards.publish(plan, reports)
     assert {path.name for path in folder.iterdir()} == expected
     assert (target / "kept").exists()
     assert caplog.messages[-1] == (
-        "3 files of unfinished runs with other flags are beside the output, "
+        "3 files of unfinished runs with other flags exist, "
         f"such as {folder}/{other}; remove them if no such run is active."
     )
 
 
 def test_shards_of_an_earlier_number_are_logged(folder, plan, reports, caplog):
     caplog.set_level("WARNING", logger="absl")
-    publishing.publish(plan, reports)
+    all_shards.publish(plan, reports)
     assert not caplog.messages
     (folder / "out-00000-of-00007").write_bytes(b"")
     (folder / "out-x-00000-of-00007").write_bytes(b"")
-    publishing.publish(plan, reports)
+    all_shards.publish(plan, reports)
     (message,) = caplog.messages
     assert message == (
-        f"1 other shards are beside these, such as {folder}/out-00000-of-00007:"
-        f" a glob like {folder}/out-* reads both; use {folder}/out@3, or "
-        "remove the others."
+        f"1 other shards are there, such as {folder}/out-00000-of-00007: read "
+        f"{folder}/out@3, not {folder}/out-*, or remove the others."
     )

@@ -41,6 +41,7 @@ def make_task(tmp_path, vocab):
             str(tmp_path / f"out-{index}-of-9"),
             blocks[: len(blocks) - len(spare)] if spare else blocks,
             tuple(spare),
+            output="",
         )
 
     return make
@@ -97,6 +98,7 @@ def test_a_shard_of_few_documents_borrows_passages_of_others(
         str(tmp_path / "out"),
         blocks[:2],
         blocks[2:],
+        output="",
     )
     report = write_shard(task)
     rows = decode(task.recipe, records_of(tmp_path, "out"))
