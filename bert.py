@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from data.entities import entities_of
 from training.export import litert_model
-from training.export.asking import fillings, listed, masked, named
+from training.export.asking import PAIRS, fillings, listed, masked, named
 from training.export.vector_methods import VectorMethods
 
 if TYPE_CHECKING:
-    from modeling import LoadedModel
     from training.export.litert_answers import LiteAnswers
     from training.export.predictor import Predictor
 
@@ -84,7 +83,6 @@ class Model(VectorMethods):
         **options: Any,
     ):
         folder = self.folder = os.fspath(folder)
-        self.loaded: LoadedModel | None = None
         # Settings -> what computes by them. Each traces its graph once.
         self._predictors: dict[tuple, Predictor | LiteAnswers] = {}
         self._settings = {}
@@ -96,18 +94,14 @@ class Model(VectorMethods):
             self._refuse_for_export(self._settings | options)
             self._predictors[()], self.kind = found, found.kind
             if hasattr(found, "encode"):
-                self._served = found
-        else:
-            self._load(max_seq_length, options)
-
-    def _load(self, max_seq_length: int | None, options: Mapping[str, Any]):
-        """Loads a folder that is no export."""
+                self._vectors = found
+            return
         import modeling
         from training.start import description
         from training.vectors.texts import SentenceVectors, TextVectors
 
-        self.loaded = modeling.load(self.folder, **options)
-        description.warn_if_unfinished(self.folder, self.loaded.description)
+        self.loaded = modeling.load(folder, **options)
+        description.warn_if_unfinished(folder, self.loaded.description)
         self.kind = self.loaded.kind
         make = SentenceVectors if self.kind == "vectors" else TextVectors
         self._vectors = make(self.loaded, max_seq_length)
@@ -176,8 +170,8 @@ class Model(VectorMethods):
         (answer,) = self.predict([text])
         from training.export.loaded_model import explain
 
-        settings = self._settings
-        return explain(self.loaded, self.folder, text, label, answer, settings)
+        length = self._text_vectors().max_seq_length
+        return explain(self.loaded, text, label, answer, length)
 
     def entities(
         self, texts: Iterable[str], *, batch_size: int = 32
@@ -246,10 +240,9 @@ class Model(VectorMethods):
     ) -> list[dict[str, Any]]:
         """Returns what an export's `serve_text` says of each text."""
         settings |= self._settings
-        # Only our runs say whether they were trained on pairs.
-        said = (self.loaded and self.loaded.description) or {}
-        if self.loaded and said.get("is_pair") is None:
-            if self.kind in _KINDS["predict"] and self.kind != "choice":
+        if self.loaded and self.kind in PAIRS:
+            # Only our runs say whether they were trained on pairs.
+            if (self.loaded.description or {}).get("is_pair") is None:
                 settings["is_pair"] = isinstance(texts[0], tuple | list)
         key = tuple(sorted(settings.items()))
         if key not in self._predictors:
@@ -275,10 +268,9 @@ def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
         from training.export import litert_answers
 
         return litert_answers.load(path)
-    from training.export import predictor
+    from training.export.predictor import Predictor, find_version
 
-    found = predictor.find_version(folder)
-    return predictor.Predictor.load(folder) if found else None
+    return Predictor.load(folder) if find_version(folder) else None
 
 
 def finetune(

@@ -68,26 +68,18 @@ def serving_of(
 
 
 def explain(
-    loaded: LoadedModel | None,
-    folder: str,
+    loaded: LoadedModel,
     text: Any,
     label: str | None,
     answer: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    max_seq_length: int,
 ) -> dict[str, Any]:
     """Explains a text's label as `Model.explain` of bert.py says.
 
     `answer` is what `Model.predict` says of the text, None as `label` = its
-    label. Raises ValueError for an export, a model of another kind and an
-    unknown label.
+    label. Raises ValueError for a model of another kind and an unknown label.
     """
-    if not loaded:
-        raise ValueError(
-            f"{folder} is an export, which has no gradients; load the "
-            "output_dir of its run."
-        )
-    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
-    said = dataclasses.replace(describe(loaded), **length)
+    said = dataclasses.replace(describe(loaded), max_seq_length=max_seq_length)
     explainer = explaining.Explainer(loaded.model, loaded.tokenizer.vocab, said)
     labels = [*answer["probabilities"]]
     if label is None:
@@ -95,7 +87,7 @@ def explain(
         label = answer.get("label", best)
     if label not in labels:
         raise ValueError(
-            f"label is {label!r}, but the labels of {folder} are "
+            f"label is {label!r}, but the labels of {loaded.folder} are "
             f"{', '.join(labels)}."
         )
     texts = (text,) if isinstance(text, str) else tuple(text)
@@ -113,30 +105,24 @@ def describe(loaded: LoadedModel) -> description.Description:
 
     Raises ValueError if `task.json` was written by another version.
     """
-    texts = {
-        "do_lower_case": loaded.tokenizer.basic_tokenizer.do_lower_case,
-        "never_split": loaded.tokenizer.never_split,
-    }
-    if loaded.description:
-        facts = loaded.description | texts
-        return description.of_facts(facts, loaded.folder)
-    most = loaded.config.max_position_embeddings
-    known = texts | {
-        "task_name": loaded.kind,
-        "kind": loaded.kind,
-        "max_seq_length": loaded.max_seq_length or most,
-        "model": {},
-        "weights": "",
-    }
-    if loaded.kind == "pretraining":
-        return description.PretrainingDescription(**known, top_k=TOP_K)
-    if loaded.kind == "vectors":
-        return description.VectorDescription(**known, data={})
-    if loaded.kind in KINDS:
+    facts = dict(loaded.description or _usual(loaded))
+    facts["do_lower_case"] = loaded.tokenizer.basic_tokenizer.do_lower_case
+    facts["never_split"] = loaded.tokenizer.never_split
+    return description.of_facts(facts, loaded.folder)
+
+
+def _usual(loaded: LoadedModel) -> dict[str, Any]:
+    """Returns the programs' defaults for a model that no run describes."""
+    kind, most = loaded.kind, loaded.config.max_position_embeddings
+    facts = {"task_name": kind, "kind": kind, "model": {}, "weights": ""}
+    facts["max_seq_length"] = loaded.max_seq_length or most
+    if kind == "span":
+        facts |= dataclasses.asdict(WindowOptions())
+        facts |= dataclasses.asdict(AnswerOptions())
+        facts["max_seq_length"] = min(facts["max_seq_length"], most)
+    elif kind in KINDS:
         labels = loaded.labels or map(str, range(loaded.model.num_labels))
-        known["labels"] = () if loaded.kind == "regression" else labels
-        return description.TaskDescription(**known, is_pair=False)
-    windows = dataclasses.asdict(WindowOptions())
-    windows["max_seq_length"] = min(windows["max_seq_length"], most)
-    answers = dataclasses.asdict(AnswerOptions())
-    return description.SpanDescription(**known | windows | answers)
+        facts["labels"] = () if kind == "regression" else labels
+    else:
+        facts |= {"top_k": TOP_K} if kind == "pretraining" else {"data": {}}
+    return facts

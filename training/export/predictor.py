@@ -16,13 +16,8 @@ from training.export import litert_model, saved_model
 from training.export.asking import checked_row, listed
 from training.inference import in_order
 
-# The inputs of serve_text, in the order in which `predict` takes them.
-_INPUTS = (
-    ("text",),
-    ("text_a", "text_b"),
-    ("context", "choices"),
-    ("question", "context"),
-)
+# Inputs of serve_text; `predict` takes those of a model in this order.
+_INPUTS = ("text", "text_a", "text_b", "question", "context", "choices")
 
 
 class Predictor:
@@ -45,8 +40,7 @@ class Predictor:
             function = function.get_concrete_function()
         specs = tf.nest.flatten(function.structured_input_signature)
         shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
-        names = next(names for names in _INPUTS if {*names} == shapes.keys())
-        self._shapes = {name: shapes[name] for name in names}
+        self._shapes = {n: shapes[n] for n in _INPUTS if n in shapes}
 
     @classmethod
     def load(cls, folder: str) -> Self:

@@ -8,6 +8,7 @@ from training.export.asking import listed
 if TYPE_CHECKING:
     import numpy as np
 
+    from modeling import LoadedModel
     from training.vectors.texts import SentenceVectors, TextVectors
 
 Text = str | tuple[str, str]
@@ -19,12 +20,14 @@ class VectorMethods:
     Attributes:
       folder: the model's folder.
       kind: see `bert.Model`.
+      loaded: see `bert.Model`.
     """
 
     folder: str
     kind: str
-    _vectors: "TextVectors | None" = None
-    _served: Any = None  # an export of LiteRT, if it computes vectors
+    loaded: "LoadedModel | None" = None
+    # Of an export, what computes sentence vectors.
+    _vectors: "TextVectors | Any" = None
 
     def encode(
         self,
@@ -69,7 +72,7 @@ class VectorMethods:
         options = {"layers": tuple(layers), "layer_mix": layer_mix}
         if own or (self.kind == "vectors" and pooling is None):
             vectors = self._sentence_vectors()
-            _refuse_ignored(own, {"pooling": pooling, **options})
+            _refuse_ignored({"pooling": pooling, **options})
             return vectors.encode(texts, batch_size=batch_size, **own)
         options["pooling"] = pooling or "mean"
         lines = self._text_vectors().lines(texts, batch_size, **options)
@@ -141,25 +144,23 @@ class VectorMethods:
                 f"kind {self.kind}; pass kind='vectors' to load(), or the "
                 "folder of such a model."
             )
-        return self._served or self._text_vectors()
+        return self._vectors or self._text_vectors()
 
     def _text_vectors(self) -> "TextVectors":
-        if not self._vectors:
+        if not self.loaded:
             raise ValueError(
-                f"{self.folder} is an export, which gives no vectors; load the "
-                "output_dir of its run."
+                f"{self.folder} is an export, which has no gradients and gives "
+                "no vectors; load the output_dir of its run."
             )
         return self._vectors
 
 
-def _refuse_ignored(own: Iterable[str], given: dict[str, Any]) -> None:
+def _refuse_ignored(given: dict[str, Any]) -> None:
     """Refuses arguments that a model's own sentence vectors do not have."""
     usual = {"pooling": None, "layers": (-1,), "layer_mix": "concat"}
     if ignored := ", ".join(n for n in usual if given[n] != usual[n]):
-        names = ", ".join(own)
-        cause = f"with {names}" if names else "without pooling"
-        remedy = f"leave out {names}" if names else "give pooling, too"
         raise ValueError(
-            f"encode {cause} computes the model's own sentence vectors, and "
-            f"would ignore {ignored}: leave out {ignored}, or {remedy}."
+            f"encode would ignore {ignored}: without pooling, or with "
+            "prompt_name or vector_size, it computes the model's own sentence "
+            "vectors; leave out the one or the other."
         )

@@ -115,14 +115,9 @@ def encode(
     texts = read_texts(source, column)
     with vector_files.open_text_writer(path, (count, size), texts) as write:
         extractor = vectors.sentence_extractor(options.encode_batch_size)
-        extractor.extract_all(
-            vectors.rows(read_texts(source, column), prompt),
-            count,
-            lambda line: write(vectors.finished(line.vectors[0, 0], size)),
-            path=source,
-            what="encoding",
-            unit="texts",
-        )
+        rows = vectors.rows(read_texts(source, column), prompt)
+        for line in extractor.extract_all(rows, count, source):
+            write(vectors.finished(line.vectors[0, 0], size))
     if is_index:
         vector_index.write_facts(
             *(path, vectors.fingerprint(), facts),
@@ -143,7 +138,8 @@ def search(
     options: EncodingOptions, vectors: SentenceVectors, prompt_name: str | None
 ) -> None:
     """Answers the questions of a file, or those of the terminal."""
-    index, path = vectors.open_index(options.index_file), options.output_file
+    path, facts = options.output_file, vectors.fingerprint()
+    index = vector_index.open_index(options.index_file, facts)
     questions = _questions(options) if options.input_file else _asked()
     with open_json_lines(path) if path else contextlib.nullcontext() as write:
         for group in questions:

@@ -4,7 +4,7 @@ Axes: B rows of a batch, S wordpieces, L layers, H hidden; W width of a vector
 (H, or L * H of concatenated layers), U vectors of a row, N heads.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -122,17 +122,13 @@ class Extractor(Inference):
         self,
         rows: Iterable[TextRow],
         count: int,
-        write: Callable[[LineVectors], None],
-        *,
-        path: str,
-        what: str = "extracting",
-        unit: str = "lines",
-    ) -> None:
-        """Computes and writes the vectors of all rows, in their order.
+        path: str = "texts",
+        unit: str = "texts",
+    ) -> Iterator[LineVectors]:
+        """Yields the vectors of all rows, in their order.
 
-        `path` is that of the rows' file, `what` and `unit` are words for the
-        log, which says how many rows were cut. Raises ValueError if there are
-        not `count` rows.
+        `path` (of the rows' file) and `unit` are words for the log, which says
+        how many rows were cut. Raises ValueError if there are not `count` rows.
         """
         windows = text_rows.windows(
             rows,
@@ -140,16 +136,15 @@ class Extractor(Inference):
             cost=self.cost,
             max_cost=_NUMBERS_AT_ONCE,
         )
-        num_written = num_cut = 0
-        with Progress(what, total=count, unit=unit) as progress:
+        num_read = num_cut = 0
+        with Progress("extracting", total=count, unit=unit) as progress:
             for window in windows:
-                for line in self.extract(window, progress.advance):
-                    write(line)
-                num_written += len(window)
+                yield from self.extract(window, progress.advance)
+                num_read += len(window)
                 num_cut += sum(row.num_lost > 0 for row in window)
-        if num_written != count:
+        if num_read != count:
             raise ValueError(
-                f"{path} had {count} {unit} at first and {num_written} when "
+                f"{path} had {count} {unit} at first and {num_read} when "
                 "read again; give a file that stays as it is, not a pipe."
             )
         if num_cut:

@@ -42,6 +42,7 @@ class TextVectors:
                 "the number of positions of the model."
             )
         self.loaded = loaded
+        self.form = getattr(loaded.model, "form", None)
         self.max_seq_length = max_seq_length
         # Options -> what computes by them: each traces its graph once.
         self._extractors: dict[tuple, Extractor] = {}
@@ -58,16 +59,7 @@ class TextVectors:
         """
         extractor = self.extractor(VectorOptions(**options), batch_size)
         rows = [self._row(text, number) for number, text in enumerate(texts)]
-        return self.extracted(rows, extractor)
-
-    def extracted(
-        self, rows: Sequence[TextRow], extractor: Extractor
-    ) -> list[LineVectors]:
-        """Computes the vectors of rows, and warns of texts that were cut."""
-        names = {"path": "texts", "what": "encoding", "unit": "texts"}
-        lines: list[LineVectors] = []
-        extractor.extract_all(rows, len(rows), lines.append, **names)
-        return lines
+        return list(extractor.extract_all(rows, len(rows)))
 
     def attention(self, text: Any, layer: int) -> tuple[list[str], np.ndarray]:
         """Computes a text's S wordpieces and a block's maps, float32 [N, S, S].
@@ -110,10 +102,6 @@ class TextVectors:
 class SentenceVectors(TextVectors):
     """Computes the vectors of a model of the kind `vectors`, and searches."""
 
-    def __init__(self, loaded: LoadedModel, max_seq_length: int | None = None):
-        super().__init__(loaded, max_seq_length)
-        self.form = loaded.model.form
-
     def encode(
         self,
         texts: Sequence[str],
@@ -133,8 +121,9 @@ class SentenceVectors(TextVectors):
                     f"texts[{number}] is {text!r:.60}, expected a string: a "
                     "sentence vector is that of one text."
                 )
-        rows = list(self.rows(texts, prompt))
-        lines = self.extracted(rows, self.sentence_extractor(batch_size))
+        extractor = self.sentence_extractor(batch_size)
+        rows = self.rows(texts, prompt)
+        lines = extractor.extract_all(rows, len(texts))
         return self.finished(np.stack([x.vectors[0, 0] for x in lines]), size)
 
     def rows(self, texts: Iterable[str], prompt: str) -> Iterator[TextRow]:
@@ -175,7 +164,7 @@ class SentenceVectors(TextVectors):
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}, expected 1 or more.")
         if isinstance(texts, str):
-            index = self.open_index(texts)
+            index = vector_index.open_index(texts, self.fingerprint())
         else:
             prompt_name = self.form.usual(_DOCUMENT)
             vectors = self.encode(texts, batch_size, prompt_name)
@@ -183,10 +172,6 @@ class SentenceVectors(TextVectors):
         prompt_name, size = self.form.usual(QUERY), index.vectors.shape[1]
         vectors = self.encode(questions, batch_size, prompt_name, size)
         return list(index.search(vectors, top_k))
-
-    def open_index(self, path: str) -> vector_index.Index:
-        """Opens an index that was made with this model."""
-        return vector_index.open_index(path, self.fingerprint())
 
     def fingerprint(self) -> dict[str, Any]:
         """Returns what vectors must have in common to be compared.
