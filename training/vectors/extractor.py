@@ -56,8 +56,7 @@ def open_strategy(
             "unset it, and give each of them a part of the texts."
         )
     strategy = devices.create_strategy(options)
-    num_replicas = strategy.num_replicas_in_sync
-    devices.check_batch_size(flag, batch_size, num_replicas)
+    devices.check_batch_size(flag, batch_size, strategy.num_replicas_in_sync)
     return strategy
 
 
@@ -78,9 +77,8 @@ class Extractor(Inference):
     ):
         if options.pooling == "cls" and model.config.left_to_right:
             raise ValueError(
-                "pooling is cls, but the model reads left to right "
-                "(left_to_right in its bert_config.json): [CLS] sees only "
-                "itself, so all texts have the same vector. Use mean or max."
+                "pooling is cls, but the model reads left to right: [CLS] sees "
+                "itself alone. Use mean or max."
             )
         super().__init__(model.compute_dtype)
         self.model = model
@@ -178,10 +176,9 @@ class Extractor(Inference):
             results = self.given(batch)
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
-                f"a batch of {len(rows)} texts of "
-                f"{batch['input_ids'].shape[1]} wordpieces does not fit into "
-                "the device's memory; pass a smaller --batch_size (of "
-                "run_sentence_vectors.py: --encode_batch_size)."
+                "a batch of {} texts of {} wordpieces does not fit into the "
+                "device's memory; pass a smaller --batch_size, or "
+                "--encode_batch_size.".format(*batch["input_ids"].shape)
             ) from error
         return [self._line(row, results, i) for i, row in enumerate(rows)]
 

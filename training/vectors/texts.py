@@ -1,4 +1,4 @@
-"""Vectors of texts that are given in Python, and search among them.
+"""Vectors of texts that are given in Python.
 
 Axes: N heads, S wordpieces, H hidden, K numbers of a vector.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from data.vectors import text_rows, vector_index
+from data.vectors import text_rows
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
@@ -22,14 +22,15 @@ from training.vectors.extractor import Extractor, check_layer
 
 # Usual names of prompts.
 QUERY = ("query",)
-_DOCUMENT = ("document", "passage", "corpus")
+DOCUMENT = ("document", "passage", "corpus")
 
 
 class TextVectors:
     """Computes vectors of texts, as extract_features.py does.
 
-    `max_seq_length` is the most wordpieces in a text, None = as in the
-    training, else the model's positions. Raises ValueError for more.
+    For a model of the kind `vectors` also its own. `max_seq_length` is the most
+    wordpieces in a text, None = as in the training, else the model's positions.
+    Raises ValueError for more.
     """
 
     def __init__(self, loaded: LoadedModel, max_seq_length: int | None = None):
@@ -98,10 +99,6 @@ class TextVectors:
         tokenizer, most = self.loaded.tokenizer, self.max_seq_length
         return text_rows.row_of(texts[0], second, tokenizer, most, number)
 
-
-class SentenceVectors(TextVectors):
-    """Computes the vectors of a model of the kind `vectors`, and searches."""
-
     def encode(
         self,
         texts: Sequence[str],
@@ -122,8 +119,7 @@ class SentenceVectors(TextVectors):
                     "sentence vector is that of one text."
                 )
         extractor = self.sentence_extractor(batch_size)
-        rows = self.rows(texts, prompt)
-        lines = extractor.extract_all(rows, len(texts))
+        lines = extractor.extract_all(self.rows(texts, prompt), len(texts))
         return self.finished(np.stack([x.vectors[0, 0] for x in lines]), size)
 
     def rows(self, texts: Iterable[str], prompt: str) -> Iterator[TextRow]:
@@ -133,7 +129,7 @@ class SentenceVectors(TextVectors):
             yield text_rows.single_row(prompt + text, tokenizer, most, number)
 
     def sentence_extractor(self, batch_size: int) -> Extractor:
-        """Returns what computes the vectors of rows before `finished`."""
+        """Returns what computes the model's own vectors before `finished`."""
         options = VectorOptions(layers=(-1,), pooling=self.form.pooling)
         return self.extractor(options, batch_size)
 
@@ -151,27 +147,6 @@ class SentenceVectors(TextVectors):
         """Returns the first K numbers, of length 1 if the form says so."""
         vectors = vectors[..., :size]
         return unit(vectors) if self.form.normalize else vectors
-
-    def search(
-        self,
-        questions: Sequence[str],
-        texts: Sequence[str] | str,
-        *,
-        top_k: int,
-        batch_size: int,
-    ) -> list[list[dict[str, Any]]]:
-        """Finds the texts nearest to each question; see `bert.Model.search`."""
-        if top_k < 1:
-            raise ValueError(f"top_k is {top_k}, expected 1 or more.")
-        if isinstance(texts, str):
-            index = vector_index.open_index(texts, self.fingerprint())
-        else:
-            prompt_name = self.form.usual(_DOCUMENT)
-            vectors = self.encode(texts, batch_size, prompt_name)
-            index = vector_index.Index(vectors, texts, is_unit=False)
-        prompt_name, size = self.form.usual(QUERY), index.vectors.shape[1]
-        vectors = self.encode(questions, batch_size, prompt_name, size)
-        return list(index.search(vectors, top_k))
 
     def fingerprint(self) -> dict[str, Any]:
         """Returns what vectors must have in common to be compared.
