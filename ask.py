@@ -96,11 +96,10 @@ def main() -> None:
         program.load_tensorflow()
     import bert
 
-    # An export takes no such options.
-    names = ("vocab_file", "kind", "num_choices")
+    # An export takes none of them.
+    names = ("vocab_file", "kind", "num_choices", "max_seq_length")
     model = bert.load(
         options.model,
-        max_seq_length=options.max_seq_length,
         use_calibration=options.use_calibration,
         **{n: x for n in names if (x := getattr(options, n))},
     )

@@ -45,13 +45,9 @@ def checked_row(number: int, text: Any, shapes: Mapping[str, Any]) -> tuple:
     row = (text,) if len(shapes) == 1 else text
     fits = isinstance(row, tuple | list) and len(row) == len(shapes)
     if not fits or not all(map(_is_text, row, shapes.values())):
+        forms = [f"{n} ({x[0]} strings)" if x else n for n, x in shapes.items()]
         raise ValueError(
-            f"texts[{number}] is {text!r:.60}, expected "
-            + " and ".join(
-                f"{name} ({shape[0]} strings)" if shape else name
-                for name, shape in shapes.items()
-            )
-            + "."
+            f"texts[{number}] is {text!r:.60}, expected {' and '.join(forms)}."
         )
     return tuple(map(_whole, row))
 

@@ -44,7 +44,7 @@ def options(released, tmp_path):
 
 
 def mean_vectors(released, texts, **settings):
-    """Means of the last layer, of length 1: not by `SentenceVectors`."""
+    """Means of the last layer, of length 1: not by `TextVectors`."""
     model = bert.load(released, **settings)
     means = model.encode(texts, pooling="mean", batch_size=1)
     return means / np.linalg.norm(means, axis=1, keepdims=True)
