@@ -185,9 +185,10 @@ def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:
     kind = model.kind
     if kind not in tasks:
         raise ValueError(
-            f"{model.prefix} has an output layer of the kind {kind}. Give "
-            f"--kind if it is one of {', '.join(tasks)}: others have no "
-            "counterpart (those of an ELECTRA have one more dense layer)."
+            f"{model.prefix} has an output layer "
+            f"({kind or 'of a kind that no file says'}). Give --kind if it is "
+            f"one of {', '.join(tasks)}: other layers have no counterpart "
+            "(those of an ELECTRA have one more dense layer)."
         )
     architecture, problem_type = tasks[kind]
     problem = {"problem_type": problem_type} if problem_type else {}

@@ -45,8 +45,8 @@ def _add_positions(model: ChangedModel, number: int) -> None:
     before = model.config.max_position_embeddings
     if number < before:
         raise ValueError(
-            f"--max_position_embeddings={number}; the model has {before}, and "
-            "none is taken away. Give a larger number, or leave the flag out."
+            f"--max_position_embeddings={number}; the model has {before} "
+            "positions. Give a larger number, or leave the flag out."
         )
     model.take(POSITIONS, [[i % before] for i in range(number)])
     model.resize(max_position_embeddings=number)
