@@ -96,15 +96,16 @@ def main() -> None:
         program.load_tensorflow()
     import bert
 
-    # An export takes no such options.
-    names = ("vocab_file", "kind", "num_choices")
+    # An export takes none of them.
+    names = ("vocab_file", "kind", "num_choices", "max_seq_length")
     model = bert.load(
         options.model,
-        max_seq_length=options.max_seq_length,
         use_calibration=options.use_calibration,
         **{n: x for n in names if (x := getattr(options, n))},
     )
-    settings = _settings(options, model)
+    _check(options, model)
+    names = ("batch_size", "top_k")
+    settings = {n: x for n in names if (x := getattr(options, n))}
     write = _WRITERS[options.format]
     is_terminal = not options.input_file and sys.stdin.isatty()
     lines = _lines(options.input_file)
@@ -122,8 +123,8 @@ def main() -> None:
             print(f"error: {error}", file=sys.stderr)
 
 
-def _settings(options: AskingOptions, model: Any) -> dict[str, Any]:
-    """Returns arguments of `ask`; refuses flags for other kinds of model."""
+def _check(options: AskingOptions, model: Any) -> None:
+    """Refuses flags for other kinds of model."""
     for flag, kind in (("top_k", "pretraining"), ("context_file", "span")):
         value = getattr(options, flag)
         if value and model.kind != kind:
@@ -131,10 +132,6 @@ def _settings(options: AskingOptions, model: Any) -> dict[str, Any]:
                 f"--{flag}={value} is for a model of the kind {kind}, but "
                 f"{model.folder} is of the kind {model.kind}; leave it out."
             )
-    settings: dict[str, Any] = {"batch_size": options.batch_size}
-    if options.top_k:
-        settings["top_k"] = options.top_k
-    return settings
 
 
 def _answers(
@@ -144,10 +141,8 @@ def _answers(
     settings: dict[str, Any],
 ) -> list[Any]:
     """Asks the model about some lines; an error names the line."""
-    asked = [
-        asking.asked_by(line, model.kind, context=context, where=where)
-        for where, line in lines
-    ]
+    kind = model.kind
+    asked = [asking.asked_by(x, kind, context, where) for where, x in lines]
     try:
         return model.ask(asked, **settings)
     except ValueError as error:

@@ -12,17 +12,17 @@
 Everything here calls what the programs call; see docs/python.md.
 """
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from data.entities import entities_of
 from training.export import litert_model
-from training.export.asking import fillings, listed, masked, named
+from training.export.asking import PAIRS, fillings, listed, masked, named
 from training.export.vector_methods import VectorMethods
 
 if TYPE_CHECKING:
-    from modeling import LoadedModel
     from training.export.litert_answers import LiteAnswers
     from training.export.predictor import Predictor
 
@@ -55,7 +55,12 @@ def load(
       **options: see `modeling.load`, which also says what is refused. An export
         takes none.
     """
-    return Model(folder, max_seq_length, use_calibration, **options)
+    settings = {}
+    if max_seq_length is not None:
+        settings["max_seq_length"] = max_seq_length
+    if not use_calibration:
+        settings["use_calibration"] = False
+    return Model(os.fspath(folder), settings, options)
 
 
 class Model(VectorMethods):
@@ -77,40 +82,25 @@ class Model(VectorMethods):
     """
 
     def __init__(
-        self,
-        folder: str,
-        max_seq_length: int | None = None,
-        use_calibration: bool = True,
-        **options: Any,
+        self, folder: str, settings: dict[str, Any], options: dict[str, Any]
     ):
-        folder = self.folder = os.fspath(folder)
-        self.loaded: LoadedModel | None = None
+        self.folder, self._settings = folder, settings
         # Settings -> what computes by them. Each traces its graph once.
         self._predictors: dict[tuple, Predictor | LiteAnswers] = {}
-        self._settings = {}
-        if max_seq_length is not None:
-            self._settings["max_seq_length"] = max_seq_length
-        if not use_calibration:
-            self._settings["use_calibration"] = False
         if found := _export_of(folder):
-            self._refuse_for_export(self._settings | options)
+            self._refuse_for_export(settings | options)
             self._predictors[()], self.kind = found, found.kind
             if hasattr(found, "encode"):
-                self._served = found
-        else:
-            self._load(max_seq_length, options)
-
-    def _load(self, max_seq_length: int | None, options: Mapping[str, Any]):
-        """Loads a folder that is no export."""
+                self._vectors = found
+            return
         import modeling
         from training.start import description
-        from training.vectors.texts import SentenceVectors, TextVectors
+        from training.vectors.texts import TextVectors
 
-        self.loaded = modeling.load(self.folder, **options)
-        description.warn_if_unfinished(self.folder, self.loaded.description)
+        self.loaded = modeling.load(folder, **options)
+        description.warn_if_unfinished(folder, self.loaded.description)
         self.kind = self.loaded.kind
-        make = SentenceVectors if self.kind == "vectors" else TextVectors
-        self._vectors = make(self.loaded, max_seq_length)
+        self._vectors = TextVectors(self.loaded, settings.get("max_seq_length"))
 
     def __repr__(self):
         return f"<bert.Model {self.folder!r}: {self.kind}>"
@@ -174,10 +164,30 @@ class Model(VectorMethods):
         `words`: `word`, `value`, `start`, `end`, `text` (1 = second of a pair).
         """
         (answer,) = self.predict([text])
-        from training.export.loaded_model import explain
+        length = self._text_vectors().max_seq_length
+        from training.export.loaded_model import describe
+        from training.finetuning.explaining import Explainer
 
-        settings = self._settings
-        return explain(self.loaded, self.folder, text, label, answer, settings)
+        said = dataclasses.replace(describe(self.loaded), max_seq_length=length)
+        vocab = self.loaded.tokenizer.vocab
+        explainer = Explainer(self.loaded.model, vocab, said)
+        labels = [*answer["probabilities"]]
+        if label is None:
+            best = max(labels, key=answer["probabilities"].get)
+            label = answer.get("label", best)
+        if label not in labels:
+            raise ValueError(
+                f"label is {label!r}, but the labels of {self.folder} are "
+                f"{', '.join(labels)}."
+            )
+        texts = (text,) if isinstance(text, str) else tuple(text)
+        found = explainer.explain(texts, labels.index(label))
+        names = ("text", "start", "end", "value")
+        words = [dict(zip(names, word, strict=True)) for word in found.words]
+        for word in words:
+            word["word"] = texts[word["text"]][word["start"] : word["end"]]
+        scores = {"score": found.score, "baseline": found.baseline}
+        return {"label": label, **scores, "words": words}
 
     def entities(
         self, texts: Iterable[str], *, batch_size: int = 32
@@ -225,10 +235,8 @@ class Model(VectorMethods):
 
     def ask(self, texts: Iterable[Any], **settings: Any) -> list[Any]:
         """Calls the one of the four methods above that the model has."""
-        method = _METHODS.get(self.kind)
-        if not method:
-            self._checked("ask", texts)
-        return getattr(self, method)(texts, **settings)
+        texts = self._checked("ask", texts)
+        return getattr(self, _METHODS[self.kind])(texts, **settings)
 
     def _checked(self, method: str, texts: Iterable[Any]) -> list[Any]:
         """Refuses a call for another kind of model; returns the texts."""
@@ -246,10 +254,9 @@ class Model(VectorMethods):
     ) -> list[dict[str, Any]]:
         """Returns what an export's `serve_text` says of each text."""
         settings |= self._settings
-        # Only our runs say whether they were trained on pairs.
-        said = (self.loaded and self.loaded.description) or {}
-        if self.loaded and said.get("is_pair") is None:
-            if self.kind in _KINDS["predict"] and self.kind != "choice":
+        if self.loaded and self.kind in PAIRS:
+            # Only our runs say whether they were trained on pairs.
+            if (self.loaded.description or {}).get("is_pair") is None:
                 settings["is_pair"] = isinstance(texts[0], tuple | list)
         key = tuple(sorted(settings.items()))
         if key not in self._predictors:
@@ -275,10 +282,9 @@ def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
         from training.export import litert_answers
 
         return litert_answers.load(path)
-    from training.export import predictor
+    from training.export.predictor import Predictor, find_version
 
-    found = predictor.find_version(folder)
-    return predictor.Predictor.load(folder) if found else None
+    return Predictor.load(folder) if find_version(folder) else None
 
 
 def finetune(
@@ -329,16 +335,10 @@ def finetune(
     """
     from training.many_runs import table_run
 
-    return table_run.run(
-        {"train": train, "dev": dev, "test": test},
-        os.fspath(folder),
-        os.fspath(output_dir),
-        kind=kind,
-        text=text,
-        label=label,
-        on_step=on_step,
-        **settings,
-    )
+    tables = {"train": train, "dev": dev, "test": test}
+    folders = os.fspath(folder), os.fspath(output_dir)
+    settings |= {"kind": kind, "text": text, "label": label, "on_step": on_step}
+    return table_run.run(tables, *folders, **settings)
 
 
 def train_vectors(

@@ -41,7 +41,7 @@ from training.loop.trainer import Trainer
 from training.start.description import TaskDescription
 from training.start.source import Source
 from training.start.start import Start
-from training.vectors.texts import SentenceVectors
+from training.vectors.texts import TextVectors
 
 _LABELS = ("0", "1")
 
@@ -253,7 +253,7 @@ def encoding(case):
         description=None,
         folder="",
     )
-    vectors = SentenceVectors(loaded)
+    vectors = TextVectors(loaded)
     texts = json.loads(Path(case["input"]).read_text())
     encode = functools.partial(vectors.encode, batch_size=case["rows"])
     return {"": lambda: [elapsed(encode, texts)]}

@@ -4,7 +4,7 @@ Axes: B sentences, W words of all of them, N rows, S wordpieces of the longest
 row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -15,16 +15,18 @@ def words_of_pieces(
     ids: tf.RaggedTensor,
     starts: tf.RaggedTensor,
     ends: tf.RaggedTensor,
-    continues: Sequence[bool],
+    vocab: Mapping[str, int],
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
     """Joins wordpieces to words as `BasicTokenizer` splits them.
 
     The first three are int32 [B, (wordpieces)], see
-    `InGraphTokenizer.tokenize_with_offsets`; `continues` says of each id
-    whether the wordpiece begins with ##. Returns the words, int32 [B, (words),
-    (wordpieces)], and their `starts` and `ends` (exclusive), characters of the
-    text, int32 [B, (words)].
+    `InGraphTokenizer.tokenize_with_offsets`; `vocab` is token -> id. Returns
+    the words, int32 [B, (words), (wordpieces)], and their `starts` and `ends`
+    (exclusive), characters of the text, int32 [B, (words)].
     """
+    continues = [False] * (max(vocab.values()) + 1)
+    for token, i in vocab.items():
+        continues[i] = token.startswith("##")
     first = tf.where(~tf.gather(tf.constant(continues), ids.values))[:, 0]
     bounds = tf.concat([first, ids.row_splits[-1:]], axis=0)
     pieces = tf.RaggedTensor.from_row_splits(ids.values, bounds)

@@ -233,7 +233,7 @@ def test_questions_on_one_text(ask, folders, loaded, tmp_path):
             "pretraining",
             ["", "a [MASK]", "b"],
             [],
-            "lines.txt, line 3 has no [MASK]; write one for each word",
+            "lines.txt, line 3 is 'b' without a [MASK]; write one for each",
         ),
         (
             "span",
@@ -258,8 +258,7 @@ def test_questions_on_one_text(ask, folders, loaded, tmp_path):
             "classification",
             ["a", "a\tb\tc"],
             [],
-            "lines.txt, line 2 has 3 columns, expected a text, or two with a "
-            "tab between: 'a\\tb\\tc'.",
+            "lines.txt, line 2 is ('a', 'b', 'c'), expected text.",
         ),
         (
             "pretraining",

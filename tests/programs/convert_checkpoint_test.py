@@ -398,7 +398,7 @@ def test_a_head_on_a_frozen_encoder_is_refused(goldens, config, tmp_path):
     source = run_dir(goldens, tmp_path, TaskModel(config, "tagging", 3))
     refused(
         ValueError,
-        "head.json: this head .*second_to_last.* no counterpart",
+        "head.json: the head .*second_to_last.* no counterpart",
         source,
         tmp_path / "target",
         kind="tagging",

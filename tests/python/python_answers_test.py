@@ -317,7 +317,7 @@ def test_an_export_answers_as_its_run(finished, tmp_path):
                     )
                     x.pop("probabilities", None), y.pop("probabilities", None)
                     assert x == y
-    with pytest.raises(ValueError, match="is an export, .* no vectors; load"):
+    with pytest.raises(ValueError, match="is an export, without .*; load"):
         export.encode(["a"])
     with pytest.raises(ValueError, match="fixed settings; leave out max_seq_l"):
         bert.load(place, max_seq_length=16)

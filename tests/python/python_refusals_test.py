@@ -27,8 +27,8 @@ class Frame(dict):
 
 
 BAD_TEXTS = [
-    ({"a": ["b"], 1: ["c"]}, r"a dict of the columns a, 1, .* texts\['a'\]"),
-    (Frame(), r"a Frame of the columns id, text, .* such as texts\['text'\]"),
+    ({"a": ["b"]}, r"texts is \{'a': .*, a dict, expected .* texts\['text'\]"),
+    (Frame(), r"a Frame, expected a list: .* such as texts\['text'\]"),
     ("a text", "texts is 'a text', a str, expected a list: put"),
     (b"a", "texts is b'a', a bytes, expected a list"),
     (None, "texts is None, a NoneType, expected a list"),

@@ -1,15 +1,28 @@
 """A model whose encoder, layers, words and positions a conversion changes."""
 
 import dataclasses
+import os
 from typing import Any
 
 import numpy as np
+from absl import logging
 
+from data.storage import files
+from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer_files import TokenizerSettings
+from modeling import checkpoints
+from modeling.bert import BertModel
+from modeling.checkpoints import model_folder
+from modeling.checkpoints.huggingface_names import of_encoder
 from modeling.checkpoints.model_folder import ModelFolder
+from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig
 from training.config.conversion_options import ConversionOptions
+from training.start.description import warn_if_unfinished
 
+# Of the variables that an ELECTRA's generator alone has.
+GENERATOR = ("generator/", "generator_predictions/")
+_FIRST = "encoder/layer_0/intermediate/dense/kernel"
 # The ends of the names of the variables with a row for each position.
 POSITIONS = ("/embeddings/position_embeddings",)
 # Of those with a row for each token.
@@ -62,20 +75,118 @@ class ChangedModel:
         return {name: np.shape(value) for name, value in self.values.items()}
 
     def take(self, tables: tuple[str, ...], rows: list[list[int]]) -> None:
-        """Makes the rows of some tables of the rows that they have.
+        """Makes each row of some tables the mean of old ones, `rows`.
 
-        Args:
-          tables: ends of the names of the variables.
-          rows: for each new row the old ones, whose mean it is.
+        `tables` are ends of the names of the variables.
         """
         for name, value in self.values.items():
             if name.endswith(tables):
-                changed = value[[sources[0] for sources in rows]]
-                for row, sources in enumerate(rows):
-                    if len(sources) > 1:
-                        changed[row] = value[sources].mean(axis=0)
-                self.values[name] = changed
+                means = [value[sources].mean(axis=0) for sources in rows]
+                self.values[name] = np.stack(means)
 
     def resize(self, **sizes: Any) -> None:
         """Changes sizes of the configuration."""
         self.config = dataclasses.replace(self.config, **sizes)
+
+
+def find(options: ConversionOptions) -> ModelFolder:
+    """Finds the model; refuses flags that contradict its files."""
+    found = model_folder.find(options.model)
+    warn_if_unfinished(found.path, found.description)
+    if found.head:
+        raise ValueError(
+            f"{found.path}/{model_folder.HEAD}: the head {dict(found.head)} "
+            "has no counterpart elsewhere; such a model stays here."
+        )
+    said = (found.description or {}).get("kind")
+    if options.kind and said and options.kind != said:
+        raise ValueError(
+            f"--kind={options.kind}, but {found.path}/task.json says {said}; "
+            "leave the flag out."
+        )
+    if options.labels_file:
+        labels = tuple(files.read_lines(options.labels_file))
+        if labels != found.labels and sorted(labels) == sorted(found.labels):
+            raise ValueError(
+                f"--labels_file={options.labels_file} has the labels "
+                f"{', '.join(labels)}, but the model's rows are, in this "
+                f"order, {', '.join(found.labels)} ({found.labels_file}); "
+                "leave the flag out, or correct that file."
+            )
+        found = dataclasses.replace(found, labels=labels)
+    return found
+
+
+def open_model(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
+    """Reads a model, which is whole and fits its configuration."""
+    logging.info("Converting %s.", found.weights)
+    config_file = options.bert_config_file or found.config_file
+    config_file = config_file or os.path.join(found.path, model_folder.CONFIG)
+    config = BertConfig.from_json_file(config_file)
+    vocab_file = options.vocab_file or found.vocab_file
+    if not vocab_file or not files.exists(vocab_file):
+        raise FileNotFoundError(
+            f"{vocab_file or found.path}: no such vocabulary, neither "
+            f"{' nor '.join(model_folder.VOCABULARIES)} beside the weights; "
+            "give --vocab_file, the one that the model was trained with."
+        )
+    vocab = vocabulary.load_vocab(vocab_file)
+    if options.vocab_file and found.vocab_file and found.description:
+        vocabulary.require_same(found.vocab_file, vocab_file)
+    tokens = list(vocabulary.read_tokens(vocab_file))
+    settings = tokenizer_files.read_settings(found.path, found.facts)
+    lower = options.do_lower_case
+    if lower is None:
+        lower = settings.lower_case(vocab)
+    whole = dict.fromkeys((*settings.never_split, *options.never_split))
+    texts = TokenizerSettings(do_lower_case=lower, never_split=tuple(whole))
+    checkpoint = checkpoints.open_checkpoint(found.weights)
+    prefix, names = checkpoint.prefix, filter(is_weight, checkpoint.shapes)
+    values = {name: checkpoint.read(name) for name in names}
+    model = ChangedModel(options, found, prefix, config, tokens, texts, values)
+    _choose_part(model)
+    # The encoder is whole and fits the configuration.
+    encoder = checkpoints.variables_by_name([BertModel(model.config)])
+    for name in checkpoints.require_fit(model, encoder).missing:
+        logging.warning("%s has no %s.", model.prefix, name)
+    vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
+    return model
+
+
+def _choose_part(model: ChangedModel) -> None:
+    """Keeps an ELECTRA's generator if it is asked for, or the only encoder.
+
+    With it stay its head and the embeddings; it gets the names of an encoder
+    alone. Raises ValueError if it is asked for and missing.
+    """
+    is_asked = model.options.electra_part == "generator"
+    is_there = f"generator/{_FIRST}" in model.values
+    is_beside = f"electra/{_FIRST}" in model.values
+    if is_asked and not is_there:
+        raise ValueError(
+            f"--electra_part=generator: {model.prefix} has no generator. Leave "
+            "the flag out, or give the checkpoint of ELECTRA's pretraining."
+        )
+    is_kept = not is_beside or (is_asked and model.config.electra)
+    if not (is_there and is_kept):
+        return
+    model.is_generator = True
+    model.values = {
+        of_encoder(name): value
+        for name, value in model.values.items()
+        if name.startswith((*GENERATOR, "electra/embeddings/"))
+    }
+    if is_beside:
+        # The sizes of the configuration are the discriminator's.
+        ending = "/intermediate/dense/kernel"
+        kernels = [x for n, x in model.values.items() if n.endswith(ending)]
+        hidden_size, intermediate_size = kernels[0].shape
+        model.resize(
+            embedding_size=model.config.embedding_width,
+            hidden_size=hidden_size,
+            intermediate_size=intermediate_size,
+            num_hidden_layers=len(kernels),
+            # The weights do not show it. Source: google-research/electra,
+            # `run_pretraining.get_generator_config`.
+            num_attention_heads=max(1, hidden_size // 64),
+        )

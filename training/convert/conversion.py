@@ -1,7 +1,6 @@
 """Converts all files of a model to Hugging Face's format, and back.
 
-A model may get more words and positions on the way, see `growth`, or fewer
-words and layers, see `cutting`.
+A model may get other words, positions and layers on the way, see `sizes`.
 """
 
 import contextlib
@@ -16,18 +15,16 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files
+from data.tasks import KINDS
 from data.text import tokenizer_files, vocabulary
-from data.text.tokenizer_files import TokenizerSettings
 from modeling import checkpoints
-from modeling.bert import BertModel
 from modeling.checkpoints import huggingface, huggingface_names, model_folder
-from modeling.checkpoints.model_folder import ModelFolder
-from modeling.checkpoints.tf1 import is_weight
-from modeling.config import BertConfig, to_huggingface
+from modeling.checkpoints.vector_form import VectorForm, write_theirs
+from modeling.config import to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
-from training.convert import cutting, descriptions, generator, growth
-from training.convert.changed_model import ChangedModel
-from training.start.description import warn_if_unfinished
+from training.convert import changed_model, sizes
+from training.convert.changed_model import GENERATOR, ChangedModel
+from training.start.description import TaskDescription, of_facts
 
 # Class of transformers -> the variables that it needs; the first that fits.
 _QUESTIONS = {"cls/squad/output_weights"}
@@ -51,12 +48,11 @@ _ELECTRA = {
 def run(options: ConversionOptions) -> None:
     """Converts a model to the other format, or to the one in the options.
 
-    Raises:
-      ValueError, OSError: something is missing or has no counterpart, or
-        output_dir holds files already; nothing was written then.
+    Raises ValueError or OSError if something is missing or has no counterpart,
+    or output_dir holds files already; nothing was written then.
     """
     output_dir = options.output_dir.rstrip("/") or "/"
-    found = _find(options)
+    found = changed_model.find(options)
     is_theirs = huggingface.is_folder(found.weights)
     target = options.output_format or FORMATS[0 if is_theirs else 1]
     is_there = files.exists(output_dir)
@@ -74,10 +70,11 @@ def run(options: ConversionOptions) -> None:
     staging = files.incomplete(name, secrets.token_hex(8))
     files.check_writable(staging)
     try:
-        model = _open(options, found)
+        model = changed_model.open_model(options, found)
+        sizes.change(model)
         _write_tokenizer(staging, model)
-        descriptions.write_form(staging, model, target)
-        descriptions.copy_calibration(staging, model)
+        _write_form(staging, model, target)
+        _copy_calibration(staging, model)
         if target == "original":
             _write_original(staging, model)
         else:
@@ -93,34 +90,6 @@ def run(options: ConversionOptions) -> None:
     logging.info("%s holds %s.", output_dir, names)
 
 
-def _find(options: ConversionOptions) -> ModelFolder:
-    found = model_folder.find(options.model)
-    warn_if_unfinished(found.path, found.description)
-    if found.head:
-        raise ValueError(
-            f"{os.path.join(found.path, model_folder.HEAD)}: this head "
-            f"({json.dumps(found.head)}) has no counterpart elsewhere; such a "
-            "model stays here."
-        )
-    said = (found.description or {}).get("kind")
-    if options.kind and said and options.kind != said:
-        raise ValueError(
-            f"--kind={options.kind}, but {found.path}/task.json says {said}; "
-            "leave the flag out."
-        )
-    if options.labels_file:
-        labels = tuple(files.read_lines(options.labels_file))
-        if labels != found.labels and sorted(labels) == sorted(found.labels):
-            raise ValueError(
-                f"--labels_file={options.labels_file} has the labels "
-                f"{', '.join(labels)}, but the model's rows are, in this "
-                f"order, {', '.join(found.labels)} ({found.labels_file}); "
-                "leave the flag out, or correct that file."
-            )
-        found = dataclasses.replace(found, labels=labels)
-    return found
-
-
 def _move_files(source: str, folder: str) -> None:
     """Moves the files of a model; the one that makes it a model is last."""
     last = (huggingface.CONFIG, "bert_model.ckpt.index")
@@ -131,8 +100,8 @@ def _move_files(source: str, folder: str) -> None:
 
 def _write_original(folder: str, model: ChangedModel) -> None:
     """Writes bert_model.ckpt, bert_config.json, task.json and labels.txt."""
-    ours = {name: huggingface_names.of_encoder(name) for name in model.values}
-    names = [n for n, x in ours.items() if huggingface_names.their_name(x)]
+    ours = huggingface_names.of_encoder
+    names = [n for n in model.values if huggingface_names.their_name(ours(n))]
     if left_out := sorted(model.values.keys() - {*names}):
         logging.warning(
             "%d tensors have no counterpart and are left out: %s",
@@ -140,11 +109,11 @@ def _write_original(folder: str, model: ChangedModel) -> None:
         )
     config_file = os.path.join(folder, model_folder.CONFIG)
     files.write_text(config_file, model.config.to_json_string())
-    descriptions.write_task(folder, model, "bert_model.ckpt")
+    _write_task(folder, model, "bert_model.ckpt")
     labels, has_head = list(model.found.labels), "output_weights" in names
     if has_head and model.options.labels_file and model.kind != "choice":
         _labels(model)
-    if has_head and labels != descriptions.numbered(len(labels)):
+    if has_head and labels != _numbered(len(labels)):
         path = os.path.join(folder, model_folder.LABELS)
         files.write_text(path, "".join(f"{label}\n" for label in labels))
     name_of = huggingface_names.of_generator if model.is_generator else str
@@ -158,16 +127,15 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     """Writes model.safetensors, config.json and special_tokens_map.json."""
     names = [*model.values]
     if not model.is_generator:
-        names = [n for n in names if not n.startswith(generator.SCOPES)]
+        names = [n for n in names if not n.startswith(GENERATOR)]
     if len(names) < len(model.values):
         logging.info(
             "The generator is left out; --electra_part=generator converts it."
         )
     if model.is_generator and model.config.hidden_act != "gelu_exact":
         raise ValueError(
-            f"hidden_act is {model.config.hidden_act!r}, but the generator's "
-            "head always has gelu_exact in Hugging Face's class; such a "
-            "generator stays here."
+            f"hidden_act is {model.config.hidden_act!r}, but a generator of "
+            "Hugging Face always has gelu_exact; this one stays here."
         )
     values = to_huggingface(model.config.to_dict()) | _head(model, names)
     ids, special = model.ids, tokenizer_files.SPECIAL_TOKENS
@@ -178,62 +146,13 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     values["pad_token_id"] = ids["[PAD]"]
     _write_json(folder, huggingface.CONFIG, values)
     # Transformers does not read it; a later conversion or command here does.
-    descriptions.write_task(folder, model, ".")
+    _write_task(folder, model, ".")
     weights = {name: model.values[name] for name in names}
     (name,) = values["architectures"]
     is_alone = name.endswith("Model")
     tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
     huggingface.write(folder, tensors)
     logging.info("Its class in transformers is %s.", name)
-
-
-def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
-    """Opens a model; adds and takes away what the options say."""
-    logging.info("Converting %s.", found.weights)
-    config_file = options.bert_config_file or found.config_file
-    config_file = config_file or os.path.join(found.path, model_folder.CONFIG)
-    config = BertConfig.from_json_file(config_file)
-    vocab_file = options.vocab_file or found.vocab_file
-    if not vocab_file or not files.exists(vocab_file):
-        raise FileNotFoundError(
-            f"{vocab_file or found.path}: no such vocabulary, neither "
-            f"{' nor '.join(model_folder.VOCABULARIES)} beside the weights; "
-            "give --vocab_file, the one that the model was trained with."
-        )
-    vocab = vocabulary.load_vocab(vocab_file)
-    if options.vocab_file and found.vocab_file and found.description:
-        vocabulary.require_same(found.vocab_file, vocab_file)
-    tokens = list(vocabulary.read_tokens(vocab_file))
-    texts = _texts(options, found, vocab)
-    checkpoint = checkpoints.open_checkpoint(found.weights)
-    prefix, names = checkpoint.prefix, filter(is_weight, checkpoint.shapes)
-    values = {name: checkpoint.read(name) for name in names}
-    model = ChangedModel(options, found, prefix, config, tokens, texts, values)
-    generator.choose_part(model)
-    # The encoder is whole and fits the configuration.
-    encoder = checkpoints.variables_by_name([BertModel(model.config)])
-    for name in checkpoints.require_fit(model, encoder).missing:
-        logging.warning("%s has no %s.", model.prefix, name)
-    vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
-    if options.max_position_embeddings:
-        growth.add_positions(model, options.max_position_embeddings)
-    if options.extra_words:
-        growth.add_words(model)
-    if options.keep_layers or options.keep_words:
-        cutting.cut(model)
-    return model
-
-
-def _texts(
-    options: ConversionOptions, found: ModelFolder, vocab: Mapping[str, int]
-) -> TokenizerSettings:
-    """How the model's texts become wordpieces."""
-    settings = tokenizer_files.read_settings(found.path, found.facts)
-    lower = options.do_lower_case
-    if lower is None:
-        lower = settings.lower_case(vocab)
-    whole = dict.fromkeys((*settings.never_split, *options.never_split))
-    return TokenizerSettings(do_lower_case=lower, never_split=tuple(whole))
 
 
 def _write_tokenizer(folder: str, model: ChangedModel) -> None:
@@ -244,8 +163,8 @@ def _write_tokenizer(folder: str, model: ChangedModel) -> None:
     remedy = "name in --never_split only tokens that it has, or --extra_words"
     whole = model.texts.never_split
     vocabulary.require_tokens(model.ids, whole, "vocab.txt", remedy)
-    length = {"model_max_length": model.config.max_position_embeddings}
-    content = model.texts.to_dict() | length
+    content = model.texts.to_dict()
+    content["model_max_length"] = model.config.max_position_embeddings
     _write_json(folder, tokenizer_files.CONFIG, content)
 
 
@@ -261,9 +180,8 @@ def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:
     if model.config.electra:
         classes, tasks = _ELECTRA, huggingface.ELECTRA_TASKS
     if "output_weights" not in names:
-        for name, needed in classes.items():
-            if needed <= {*names}:
-                return {"architectures": [name]}
+        fits = (name for name, needed in classes.items() if needed <= {*names})
+        return {"architectures": [next(fits)]}
     kind = model.kind
     if kind not in tasks:
         raise ValueError(
@@ -273,18 +191,15 @@ def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:
             "(those of an ELECTRA have one more dense layer)."
         )
     architecture, problem_type = tasks[kind]
-    values = {"architectures": [architecture]}
-    if problem_type:
-        values["problem_type"] = problem_type
-    if kind != "choice":
-        values |= _labels(model)
-    return values
+    problem = {"problem_type": problem_type} if problem_type else {}
+    labels = _labels(model) if kind != "choice" else {}
+    return {"architectures": [architecture], **problem, **labels}
 
 
 def _labels(model: ChangedModel) -> dict[str, dict[str, Any]]:
     """Returns id2label and label2id; LABEL_0, ... if there are no labels."""
     found, num_labels = model.found, model.shapes["output_weights"][0]
-    labels = list(found.labels) or descriptions.numbered(num_labels)
+    labels = list(found.labels) or _numbered(num_labels)
     if len(labels) != num_labels:
         path = model.options.labels_file or found.labels_file
         raise ValueError(
@@ -295,3 +210,82 @@ def _labels(model: ChangedModel) -> dict[str, dict[str, Any]]:
         "id2label": {str(i): label for i, label in enumerate(labels)},
         "label2id": {label: i for i, label in enumerate(labels)},
     }
+
+
+def _write_task(folder: str, model: ChangedModel, weights: str) -> None:
+    """Writes the task.json of a run, or of a fine-tuned model of a known kind.
+
+    `weights` are the field of that name; "." = those of Hugging Face's folder,
+    whose config.json has all that is known without a run.
+    """
+    found, kind = model.found, model.kind
+    facts, described = found.description or {}, None
+    if facts and facts["kind"] == kind:
+        if model.options.labels_file and kind in KINDS:
+            facts = {**facts, "labels": found.labels}
+        described = of_facts(facts, found.path)
+    elif weights != "." and kind in KINDS and "output_weights" in model.shapes:
+        described = _of_head(model)
+    if described:
+        changes = {"weights": weights, "save_best": "", **vars(model.texts)}
+        dataclasses.replace(described, **changes).write(folder, None)
+
+
+def _of_head(model: ChangedModel) -> TaskDescription | None:
+    """Describes a model that no run describes."""
+    kind, labels = model.kind, model.found.labels
+    num_labels = model.shapes["output_weights"][0]
+    if kind == "choice":
+        num_labels = len(labels)
+        if [*labels] == _numbered(num_labels):
+            return None  # transformers writes two if the user gave no names
+    head = {"kind": kind, "num_labels": num_labels}
+    return TaskDescription(
+        task_name="tsv",
+        kind=kind,
+        labels=() if kind == "regression" else labels,
+        max_seq_length=model.config.max_position_embeddings,
+        do_lower_case=model.texts.do_lower_case,
+        model=head | {"feature_based": "", "head": "linear"},
+        weights="",
+        # Nothing says whether texts are single or pairs.
+        columns={} if kind == "classification" else {"kind": kind},
+    )
+
+
+def _numbered(count: int) -> list[str]:
+    """The names of labels that transformers writes if there are none."""
+    return [f"LABEL_{i}" for i in range(count)]
+
+
+def _write_form(folder: str, model: ChangedModel, target: str) -> None:
+    """Writes the form of a model of sentence vectors.
+
+    For Hugging Face these are the files of sentence-transformers.
+    """
+    found, form = model.found, VectorForm.find(model.found.path)
+    if not form:
+        return
+    most = model.config.max_position_embeddings
+    length = found.facts.get("max_seq_length") or form.max_seq_length or most
+    form = dataclasses.replace(form, max_seq_length=min(length, most))
+    if target == "huggingface":
+        write_theirs(folder, form, model.config.hidden_size)
+    else:
+        form.write(folder)
+
+
+def _copy_calibration(folder: str, model: ChangedModel) -> None:
+    """Copies the calibration of a model whose answers stay the same."""
+    path = os.path.join(model.found.path, model_folder.CALIBRATION)
+    if not files.exists(path):
+        return
+    if model.options.keep_layers or model.options.keep_words:
+        logging.warning(
+            "%s is left out, because the smaller model answers differently; "
+            "fit it again with --do_eval --calibrate.",
+            path,
+        )
+    elif model.kind == model.found.kind:
+        # Its hash says whether it belongs to these weights.
+        files.copy(path, os.path.join(folder, model_folder.CALIBRATION))

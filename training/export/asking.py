@@ -9,7 +9,7 @@ from data.text.tokenization import whole_characters
 
 _MASK = "[MASK]"
 # Kinds of model that take a text or a pair.
-_WITH_PAIRS = ("classification", "multilabel", "regression")
+PAIRS = ("classification", "multilabel", "regression")
 # Kind of model -> a line for people.
 _LINES = {
     "classification": "{label}\t{score:.4f}\t{line}",
@@ -22,20 +22,13 @@ _LINES = {
 
 def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
     """Returns texts as a list; refuses a lone text, a table and too few."""
-    columns = texts if isinstance(texts, Mapping) else None
-    columns = getattr(texts, "columns", columns)  # a DataFrame has them
-    if columns is not None:
-        names = [*columns] or ["text"]
-        name = "text" if "text" in names else names[0]
-        raise ValueError(
-            f"texts is a {type(texts).__name__} of the columns "
-            f"{', '.join(map(str, names)):.60}, expected a list of texts: pass "
-            f"a column, such as texts[{name!r}], or list(zip(...)) of two."
-        )
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+    is_other = isinstance(texts, Mapping | str | bytes)
+    is_other |= hasattr(texts, "columns")  # as a DataFrame
+    if is_other or not isinstance(texts, Iterable):
         raise ValueError(
             f"texts is {texts!r:.60}, a {type(texts).__name__}, expected a "
-            "list: put a single text into a list."
+            "list: put a single text into a list; of a table pass a column, "
+            "such as texts['text'], or list(zip(...)) of two."
         )
     texts = list(texts)
     if len(texts) < least:
@@ -52,13 +45,9 @@ def checked_row(number: int, text: Any, shapes: Mapping[str, Any]) -> tuple:
     row = (text,) if len(shapes) == 1 else text
     fits = isinstance(row, tuple | list) and len(row) == len(shapes)
     if not fits or not all(map(_is_text, row, shapes.values())):
+        forms = [f"{n} ({x[0]} strings)" if x else n for n, x in shapes.items()]
         raise ValueError(
-            f"texts[{number}] is {text!r:.60}, expected "
-            + " and ".join(
-                f"{name} ({shape[0]} strings)" if shape else name
-                for name, shape in shapes.items()
-            )
-            + "."
+            f"texts[{number}] is {text!r:.60}, expected {' and '.join(forms)}."
         )
     return tuple(map(_whole, row))
 
@@ -100,7 +89,8 @@ def masked(texts: list[Any]) -> list[Any]:
     for number, text in enumerate(texts):
         if isinstance(text, str) and _MASK not in text:
             raise ValueError(
-                f"texts[{number}] is {text!r:.60} without a {_MASK}."
+                f"texts[{number}] is {text!r:.60} without a {_MASK}; write one "
+                "for each word that is to be found."
             )
     return texts
 
@@ -134,28 +124,18 @@ def asked_by(line: str, kind: str, context: str | None, where: str) -> Any:
     for the ValueError.
     """
     texts = line.split("\t")
-    problem = ""
-    if kind == "pretraining" and _MASK not in line:
-        problem = f"has no {_MASK}; write one for each word that is to be found"
-    elif kind == "span" and context is None and len(texts) < 2:
-        problem = (
-            "is a question without a text; write both with a tab between, or "
-            "give --context_file"
-        )
-    elif kind in _WITH_PAIRS and len(texts) > 2:
-        problem = (
-            f"has {len(texts)} columns, expected a text, or two with a tab "
-            "between"
-        )
-    if problem:
-        raise ValueError(f"{where} {problem}: {line!r:.60}.")
     if kind == "span" and context is not None:
         return line, context
+    if kind == "span" and len(texts) < 2:
+        raise ValueError(
+            f"{where} is a question without a text; write both with a tab "
+            f"between, or give --context_file: {line!r:.60}."
+        )
     if kind == "span":
         return tuple(line.split("\t", 1))
     if kind == "choice":
         return texts[0], texts[1:]
-    return tuple(texts) if kind in _WITH_PAIRS and len(texts) == 2 else line
+    return tuple(texts) if kind in PAIRS and len(texts) > 1 else line
 
 
 def to_json(line: str, kind: str, answer: Any) -> str:

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,32 +72,30 @@ def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
             name: tf.concat([x, tf.fill([missing, *x.shape[1:]], "")], axis=0)
             for name, x in texts.items()
         }
-        outputs = function(**filled)
-        return {name: x[:count] for name, x in outputs.items()}
+        return {n: x[:count] for n, x in function(**filled).items()}
 
     return of_any
 
 
 def in_parts(
-    function: Callable, rows: Tensors, at_once: int, of_none: tf.Tensor
+    function: Callable, rows: Tensors, at_once: int, shape: Sequence[Any]
 ) -> tf.Tensor:
     """Applies a function of rows [N, S] to `at_once` rows at a time.
 
-    A long text thus costs no memory. `of_none` is the value of no rows, [0,
-    ...].
+    A long text thus costs no memory. `shape` is that of a row's value.
     """
-    count = tf.shape(rows["input_ids"])[0]
+    count, of_none = tf.shape(rows["input_ids"])[0], tf.zeros([0, *shape])
 
     def compute(start, values):
         some = {name: x[start : start + at_once] for name, x in rows.items()}
         return start + at_once, tf.concat([values, function(some)], axis=0)
 
-    shapes = tf.TensorShape([]), tf.TensorShape([None] * of_none.shape.rank)
+    any_shape = tf.TensorShape([None, *[None for _ in shape]])
     _, values = tf.while_loop(
         lambda start, _: start < count,
         compute,
         (0, of_none),
-        shape_invariants=shapes,
+        shape_invariants=(tf.TensorShape([]), any_shape),
         parallel_iterations=1,
     )
     return tf.ensure_shape(values, [None, *of_none.shape[1:]])

@@ -33,26 +33,33 @@ _OUTPUTS = {
 _INPUT = "int32 [1, S], S = 1 to max_seq_length: resize it before the call"
 
 
-def check(serving: Serving) -> None:
-    """Raises ValueError for a model that has no such file."""
-    kind = serving.description.kind
-    if kind not in _OUTPUTS:
+def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
+    """Writes both files, and a card with `figures` about the model.
+
+    Raises ValueError for a model that has no such file.
+    """
+    said, sizes = serving.description, {}
+    if said.kind not in _OUTPUTS:
         raise ValueError(
             f"--export_format=litert is for {', '.join(_OUTPUTS)}, but this "
-            f"model is of the kind {kind}; leave it out."
+            f"model is of the kind {said.kind}; leave it out."
         )
-
-
-def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
-    """Writes both files, and a card with `figures` about the model."""
-    sizes = {}
-    for name, content in _contents(serving).items():
-        with files.open_write(os.path.join(folder, name)) as file:
-            file.write(content)
-        checksum = hashlib.sha256(content).hexdigest()
-        sizes[name] = {"bytes": len(content), "sha256": checksum}
-        logging.info("%s: %.1f MB", name, len(content) / 1e6)
-    said = serving.description
+    with tempfile.TemporaryDirectory() as source:
+        save(source, serving.weights, {SIGNATURE: function_of(serving)})
+        for name in (FLOAT, INT8):
+            converter = tf.lite.TFLiteConverter.from_saved_model(
+                source, signature_keys=[SIGNATURE]
+            )
+            only = [tf.lite.OpsSet.TFLITE_BUILTINS]
+            converter.target_spec.supported_ops = only
+            if name == INT8:
+                converter.optimizations = [tf.lite.Optimize.DEFAULT]
+            content = converter.convert()
+            with files.open_write(os.path.join(folder, name)) as file:
+                file.write(content)
+            checksum = hashlib.sha256(content).hexdigest()
+            sizes[name] = {"bytes": len(content), "sha256": checksum}
+            logging.info("%s: %.1f MB", name, len(content) / 1e6)
     card = {
         "model": serving.in_words(),
         "labels": getattr(said, "labels", ()),
@@ -65,23 +72,6 @@ def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
         "files": sizes,
     }
     json_files.write_json(os.path.join(folder, litert_model.CARD), card)
-
-
-def _contents(serving: Serving) -> dict[str, bytes]:
-    """Returns name -> content of each file."""
-    made = {}
-    with tempfile.TemporaryDirectory() as folder:
-        save(folder, serving.weights, {SIGNATURE: function_of(serving)})
-        for name in (FLOAT, INT8):
-            converter = tf.lite.TFLiteConverter.from_saved_model(
-                folder, signature_keys=[SIGNATURE]
-            )
-            only = [tf.lite.OpsSet.TFLITE_BUILTINS]
-            converter.target_spec.supported_ops = only
-            if name == INT8:
-                converter.optimizations = [tf.lite.Optimize.DEFAULT]
-            made[name] = converter.convert()
-    return made
 
 
 def function_of(serving: Serving) -> Callable:

@@ -4,7 +4,7 @@ Axes: N rows, S wordpieces, L labels.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,6 @@ class LiteAnswers:
 
     def predict(self, texts: Sequence[Any], batch_size: int = 1) -> list[dict]:
         """Answers as `Predictor.predict` does; `batch_size` changes nothing."""
-        del batch_size
         shapes = dict.fromkeys(self.names, ())
         rows = [checked_row(*x, shapes) for x in enumerate(listed(texts, 0))]
         return [self.answer(*row) for row in rows]
@@ -93,15 +92,12 @@ class _Classifier(LiteAnswers):
         (best,) = decide(self.kind, found, thresholds).tolist()
         return answer | {"label": labels[best], "score": float(found[0, best])}
 
-    def _rows(self, example: Example) -> list[tuple[dict, np.ndarray]]:
-        """Rows of an example, each with what is predicted: [L] or [S, L]."""
-        found = []
+    def _rows(self, example: Example) -> Iterator[tuple[dict, np.ndarray]]:
+        """Yields an example's rows and what they predict, [L] or [S, L]."""
         for row in self._converter.rows([example]):
             size = sum(row["input_mask"])
             inputs = row["input_ids"][:size], row["segment_ids"][:size]
-            scores = self._model.scores(*inputs)
-            found.append((row, predictions(self.kind, scores)))
-        return found
+            yield row, predictions(self.kind, self._model.scores(*inputs))
 
 
 class _Tagger(_Classifier):
@@ -141,14 +137,15 @@ class _Reader(LiteAnswers):
             segments = np.arange(len(tokens)) >= window.doc_offset
             scores[: len(tokens)] = self._model.scores(tokens, segments)
         (found,) = answers.predict(asked, logits, options)
-        best, null = found.answer, {}
-        if options.version_2_with_negative:
-            null = {"null_score_diff": found.score_diff}
-        elif best.start is None:  # a text without a word
-            best = best._replace(probability=0.0)
+        best = found.answer
         start, end = best.start or 0, best.end or 0
         span = {"answer": context[start:end], "start": start, "end": end}
-        return span | {"probability": best.probability} | null
+        span["probability"] = best.probability
+        if options.version_2_with_negative:
+            span["null_score_diff"] = found.score_diff
+        elif best.start is None:  # a text without a word
+            span["probability"] = 0.0
+        return span
 
 
 class _Encoder(LiteAnswers):
@@ -181,28 +178,19 @@ class _Encoder(LiteAnswers):
         self._prompt = form["prompts"].get(name, "")
         return np.stack([x["vectors"] for x in self.predict(texts, batch_size)])
 
-    def search(self, *_: Any, **settings: Any) -> None:
-        """Refuses; an index names the weights, which no file of 8 bits has."""
-        raise ValueError(
-            "an export of LiteRT does not search; load the output_dir of its "
-            "run, or compare what encode() returns."
-        )
-
     def answer(self, text):
         most = self._said["max_seq_length"]
         row = RowMaker(self._tokenizer, most).single(self._prompt + text)
         if row.num_lost:
             kept = most - 2
             logging.warning("%.40r lost all behind %d wordpieces.", text, kept)
-        vector = self._model.scores(row.input_ids, row.segment_ids)
-        return {"vectors": vector}
+        return {"vectors": self._model.scores(row.input_ids, row.segment_ids)}
 
 
 def predictions(kind: str, logits: np.ndarray) -> np.ndarray:
     """Turns logits [..., L] into what a `TaskModel` of the kind predicts."""
+    from scipy.special import expit, softmax
+
     if kind == "regression":
         return logits
-    if kind == "multilabel":
-        return 1 / (1 + np.exp(-logits))
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    return expit(logits) if kind == "multilabel" else softmax(logits, axis=-1)

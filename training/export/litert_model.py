@@ -65,7 +65,6 @@ def find(place: str) -> str | None:
     The place is a file; or one version's folder, or an export_dir, whose newest
     version is taken: there the file of 8 bits.
     """
-    place = os.fspath(place)
     if place.endswith(".tflite"):
         return place
     path = os.path.join(folder_of(place), INT8)

@@ -1,10 +1,9 @@
 """Signatures of a model that `modeling.load` has loaded."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from data.calibration import KINDS as CALIBRATED
 from data.settings import check_names, names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
@@ -15,7 +14,7 @@ from training.export.serving import Serving
 from training.export.span_signatures import SpanServing
 from training.export.task_signatures import TaskServing
 from training.export.vector_signatures import VectorServing
-from training.finetuning import calibrating, explaining
+from training.finetuning import calibrating
 from training.start import description
 
 TOP_K = 5
@@ -40,9 +39,8 @@ def signatures_of(
         check_names(settings, known, f"a model of the kind span takes {names}")
     if loaded.kind == "pretraining" and loaded.config.left_to_right:
         raise ValueError(
-            f"{loaded.report.source} reads left to right (left_to_right in its "
-            "bert_config.json): at a [MASK] it does not see the words after "
-            "it. Use its vectors (encode), or load a masked LM."
+            f"{loaded.report.source} reads left to right: at a [MASK] it does "
+            "not see the words after it. Use encode, or load a masked LM."
         )
     top_k, most = settings.get("top_k"), loaded.config.vocab_size
     if top_k is not None and not 1 <= top_k <= most:
@@ -59,53 +57,11 @@ def serving_of(
     use_calibration: bool,
 ) -> Serving:
     """Makes what a client can call, with the calibration in the folder."""
-    found = None
-    if use_calibration and described.kind in CALIBRATED:
-        weights = loaded.report.source
+    found, weights = None, loaded.report.source
+    if use_calibration:
         found = calibrating.find(loaded.folder, weights, loaded.model)
     (serving,) = (cls for cls in _SERVINGS if described.kind in cls.kinds)
     return serving(loaded.model, described, loaded.tokenizer.vocab, found)
-
-
-def explain(
-    loaded: LoadedModel | None,
-    folder: str,
-    text: Any,
-    label: str | None,
-    answer: Mapping[str, Any],
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Explains a text's label as `Model.explain` of bert.py says.
-
-    `answer` is what `Model.predict` says of the text, None as `label` = its
-    label. Raises ValueError for an export, a model of another kind and an
-    unknown label.
-    """
-    if not loaded:
-        raise ValueError(
-            f"{folder} is an export, which has no gradients; load the "
-            "output_dir of its run."
-        )
-    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
-    said = dataclasses.replace(describe(loaded), **length)
-    explainer = explaining.Explainer(loaded.model, loaded.tokenizer.vocab, said)
-    labels = [*answer["probabilities"]]
-    if label is None:
-        best = max(labels, key=answer["probabilities"].get)
-        label = answer.get("label", best)
-    if label not in labels:
-        raise ValueError(
-            f"label is {label!r}, but the labels of {folder} are "
-            f"{', '.join(labels)}."
-        )
-    texts = (text,) if isinstance(text, str) else tuple(text)
-    found = explainer.explain(texts, labels.index(label))
-    names = ("text", "start", "end", "value")
-    words = [dict(zip(names, word, strict=True)) for word in found.words]
-    for word in words:
-        word["word"] = texts[word["text"]][word["start"] : word["end"]]
-    scores = {"score": found.score, "baseline": found.baseline}
-    return {"label": label, **scores, "words": words}
 
 
 def describe(loaded: LoadedModel) -> description.Description:
@@ -113,30 +69,24 @@ def describe(loaded: LoadedModel) -> description.Description:
 
     Raises ValueError if `task.json` was written by another version.
     """
-    texts = {
-        "do_lower_case": loaded.tokenizer.basic_tokenizer.do_lower_case,
-        "never_split": loaded.tokenizer.never_split,
-    }
-    if loaded.description:
-        facts = loaded.description | texts
-        return description.of_facts(facts, loaded.folder)
-    most = loaded.config.max_position_embeddings
-    known = texts | {
-        "task_name": loaded.kind,
-        "kind": loaded.kind,
-        "max_seq_length": loaded.max_seq_length or most,
-        "model": {},
-        "weights": "",
-    }
-    if loaded.kind == "pretraining":
-        return description.PretrainingDescription(**known, top_k=TOP_K)
-    if loaded.kind == "vectors":
-        return description.VectorDescription(**known, data={})
-    if loaded.kind in KINDS:
+    facts = dict(loaded.description or _usual(loaded))
+    facts["do_lower_case"] = loaded.tokenizer.basic_tokenizer.do_lower_case
+    facts["never_split"] = loaded.tokenizer.never_split
+    return description.of_facts(facts, loaded.folder)
+
+
+def _usual(loaded: LoadedModel) -> dict[str, Any]:
+    """Returns the programs' defaults for a model that no run describes."""
+    kind, most = loaded.kind, loaded.config.max_position_embeddings
+    facts = {"task_name": kind, "kind": kind, "model": {}, "weights": ""}
+    facts["max_seq_length"] = loaded.max_seq_length or most
+    if kind == "span":
+        facts |= dataclasses.asdict(WindowOptions())
+        facts |= dataclasses.asdict(AnswerOptions())
+        facts["max_seq_length"] = min(facts["max_seq_length"], most)
+    elif kind in KINDS:
         labels = loaded.labels or map(str, range(loaded.model.num_labels))
-        known["labels"] = () if loaded.kind == "regression" else labels
-        return description.TaskDescription(**known, is_pair=False)
-    windows = dataclasses.asdict(WindowOptions())
-    windows["max_seq_length"] = min(windows["max_seq_length"], most)
-    answers = dataclasses.asdict(AnswerOptions())
-    return description.SpanDescription(**known | windows | answers)
+        facts["labels"] = () if kind == "regression" else labels
+    else:
+        facts |= {"top_k": TOP_K} if kind == "pretraining" else {"data": {}}
+    return facts

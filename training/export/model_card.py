@@ -4,7 +4,6 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from training.export import requests
@@ -25,17 +24,16 @@ _CARD = pathlib.Path(__file__).with_name("model_card.md")
 
 def text(
     serving: Serving,
-    *,
-    data: Mapping[str, Any],
-    figures: Mapping[str, Any],
     exported: Signatures,
     version: int,
+    data: Mapping[str, Any],
+    figures: Mapping[str, Any],
 ) -> str:
     """Writes the Markdown of an export's model card.
 
-    `data` (what the model was trained on) and `figures` (results) map names to
-    values or nested values. The examples call one signature of `exported`;
-    `version` is the name of the export's folder.
+    The examples call one signature of `exported`; `version` is the name of the
+    export's folder. `data` (what the model was trained on) and `figures`
+    (results) map names to values or nested values.
     """
     table = []
     for name, (function, _) in exported.items():
@@ -45,9 +43,9 @@ def text(
         returns = _tensors(traced.structured_outputs)
         table.append(f"| `{name}` | {takes} | {returns} |")
     name = next(name for name in _SHOWN_FIRST if name in exported)
-    sample = dict(exported[name][1])
+    sample = exported[name][1]
     if name == "serve_ids":  # a row may have any length
-        sample["input_ids"] = sample["input_ids"][..., :_SHOWN]
+        sample = {n: x[..., :_SHOWN].tolist() for n, x in sample.items()}
     # A quote inside a quoted string of the shell.
     body = requests.rest_body(name, sample).replace("'", "'\\''")
     has_text = "serve_text" in exported
@@ -63,10 +61,7 @@ def text(
         name=name,
         version=version,
         body=body,
-        sample={
-            name: x.tolist() if isinstance(x, np.ndarray) else x
-            for name, x in sample.items()
-        },
+        sample=sample,
         signatures="\n".join(table),
     )
 

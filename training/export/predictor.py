@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401, operations of the exported graphs
 
@@ -16,13 +15,8 @@ from training.export import litert_model, saved_model
 from training.export.asking import checked_row, listed
 from training.inference import in_order
 
-# The inputs of serve_text, in the order in which `predict` takes them.
-_INPUTS = (
-    ("text",),
-    ("text_a", "text_b"),
-    ("context", "choices"),
-    ("question", "context"),
-)
+# Inputs of serve_text; `predict` takes those of a model in this order.
+_INPUTS = ("text", "text_a", "text_b", "question", "context", "choices")
 
 
 class Predictor:
@@ -45,8 +39,7 @@ class Predictor:
             function = function.get_concrete_function()
         specs = tf.nest.flatten(function.structured_input_signature)
         shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
-        names = next(names for names in _INPUTS if {*names} == shapes.keys())
-        self._shapes = {name: shapes[name] for name in names}
+        self._shapes = {n: shapes[n] for n in _INPUTS if n in shapes}
 
     @classmethod
     def load(cls, folder: str) -> Self:
@@ -64,9 +57,8 @@ class Predictor:
         if "serve_text" not in loaded.signatures:
             raise ValueError(
                 f"{version} has no signature of texts, only "
-                f"{', '.join(loaded.signatures)}: it was exported with "
-                "--export_signatures. Load the output_dir of the run, or "
-                "export it with text among them."
+                f"{', '.join(loaded.signatures)}. Load the output_dir of the "
+                "run, or export it with text in --export_signatures."
             )
         facts = find_json(os.path.join(version, "assets", DESCRIPTION))
         predictor = cls(loaded.signatures, facts.get("kind", ""))
@@ -103,7 +95,7 @@ class Predictor:
         columns = map(tf.constant, zip(*rows, strict=True))
         inputs = dict(zip(self._shapes, columns, strict=True))
         outputs = self._function(**inputs)
-        outputs = {name: x.numpy() for name, x in outputs.items()}
+        outputs = {n: _plain(x.numpy().tolist()) for n, x in outputs.items()}
         return [_answer(outputs, place) for place in range(len(rows))]
 
 
@@ -116,9 +108,9 @@ def find_version(folder: str) -> str | None:
     return folder if tf.saved_model.contains_saved_model(folder) else None
 
 
-def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:
-    """Returns one example of the outputs as Python values, without padding."""
-    answer = {name: _plain(x[place]) for name, x in outputs.items()}
+def _answer(outputs: Mapping[str, list], place: int) -> dict[str, Any]:
+    """Returns one example of the outputs, without padding."""
+    answer = {name: x[place] for name, x in outputs.items()}
     padded, size = (), answer.pop("num_words", None)
     if size is not None:
         padded = answer.keys() - {"labels"}
@@ -129,8 +121,7 @@ def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Converts bytes to strings and arrays to lists."""
-    value = value.tolist() if hasattr(value, "tolist") else value
+    """Converts bytes to strings, in lists, too."""
     if isinstance(value, list):
         return [_plain(x) for x in value]
     return value.decode("utf-8") if isinstance(value, bytes) else value

@@ -72,10 +72,10 @@ def describe(
         files.write_text(path, config.to_json_string())
     else:
         setup.check_same_model(output_dir, config)
-    vocab = vocabulary.load_vocab(vocab_file)
-    tokens = ["[CLS]", "[SEP]", _MASK]
+    case, whole = said["do_lower_case"], said.get("never_split", ())
+    vocab = FullTokenizer(vocab_file, case, whole).vocab
+    tokens, size = ["[CLS]", "[SEP]", _MASK], config.vocab_size
     vocabulary.require_tokens(vocab, tokens, vocab_file)
-    size = config.vocab_size
     vocabulary.require_size(vocab, vocab_file, size, bert_config_file)
     weights = init_checkpoint if step is None else manager.prefix(step)
     described = description.PretrainingDescription(
@@ -85,8 +85,6 @@ def describe(
         weights=description.place_of_weights(weights, output_dir),
         **said,
     )
-    whole = described.never_split
-    FullTokenizer(vocab_file, described.do_lower_case, whole)  # checks them
     described.write(output_dir, vocab_file)
 
 
@@ -120,9 +118,8 @@ class PretrainingServing(Serving):
         if "masked LM" not in trained:
             raise ValueError(
                 "the head that fills in masked words has not been trained "
-                "(cls/predictions/output_bias is 0), or is not in the "
-                "checkpoint: the answers would be random. Train it first, or "
-                "take the model's vectors alone."
+                "(cls/predictions/output_bias is 0 or missing): the answers "
+                "would be random. Train it, or take the model's vectors alone."
             )
         self._answers_pairs = "next sentence" in trained
         super().__init__(model, *arguments)
@@ -152,7 +149,7 @@ class PretrainingServing(Serving):
         return outputs["positions"].numpy() >= 0
 
     def _text_signatures(self) -> Signatures:
-        found = {"serve_text": self._of_text()}
+        found = super()._text_signatures()
         if self._answers_pairs:
             found["serve_pair"] = self._of_pair()
         return found
@@ -176,6 +173,5 @@ class PretrainingServing(Serving):
             "probabilities": tf.where(exists, tf.reshape(found, shape), 0.0),
         }
         if self._answers_pairs:
-            is_next = tf.nn.softmax(next_sentence)[:, 0]
-            answers["is_next_probability"] = is_next
+            answers["is_next_probability"] = tf.nn.softmax(next_sentence)[:, 0]
         return answers

@@ -54,14 +54,6 @@ def prediction_log(signature: str, inputs: Inputs) -> bytes:
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    """Encodes a protobuf field of bytes."""
-    return _varint(number << 3 | 2) + _varint(len(payload)) + payload
-
-
-def _varint(value: int) -> bytes:
-    """Encodes 7 bits a byte, the lowest first; the top bit = more follow."""
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*encoded, value])
+    """Encodes a protobuf field of bytes, as a `BytesList` has it as field 1."""
+    first = tf.train.BytesList(value=[payload]).SerializeToString()
+    return bytes([number << 3 | 2]) + first[1:]

@@ -50,19 +50,10 @@ _OF_MODEL.update(*map(names_of, (VectorForm, WindowOptions, AnswerOptions)))
 def load(
     output_dir: str, precision: str = "float32", use_calibration: bool = True
 ) -> Serving:
-    """Loads the model of a finished run.
+    """Loads the model of a finished run, with its signatures.
 
-    Args:
-      output_dir: the run's folder.
-      precision: dtype of the computations, a value of `--precision`.
-      use_calibration: whether a calibration in the folder is used.
-
-    Returns:
-      The model with its signatures.
-
-    Raises:
-      ValueError: the folder holds no finished run, or the weights of another
-        model.
+    `precision` is a value of `--precision`. Raises ValueError if the folder
+    holds no finished run, or the weights of another model.
     """
     output_dir = model_folder.chosen_trial(output_dir)
     described = description.read(output_dir)
@@ -75,9 +66,8 @@ def load(
 def run(options: ExportOptions) -> str:
     """Exports the model of a finished run, and returns the version's folder.
 
-    Raises:
-      ValueError, OSError: the run is not finished, or a file cannot be
-        written.
+    Raises ValueError or OSError if the run is not finished, or a file cannot be
+    written.
     """
     checkpoints.require_readable(options.export_dir)
     version = litert_model.newest_version(options.export_dir) + 1
@@ -95,20 +85,15 @@ def run(options: ExportOptions) -> str:
     _warn_of_other_model(options.export_dir, str(version - 1), described)
     vocab_file = description.vocab_of(output_dir)
     if is_litert:
-        litert.check(serving)
         with _appears(folder) as temporary:
             described.write(temporary, vocab_file)
             litert.write(serving, _metrics(options.output_dir), temporary)
         logging.info("Wrote %s", folder)
         return folder
     exported = choose(serving, options.serving)
-    card = model_card.text(
-        serving,
-        data=_data(options.output_dir),
-        figures=_figures(options, serving, output_dir),
-        exported=exported,
-        version=version,
-    )
+    figures = _figures(options, serving, output_dir)
+    data = _data(options.output_dir)
+    card = model_card.text(serving, exported, version, data, figures)
     with _appears(folder) as temporary:
         write(serving, exported, card, temporary)
         described.write(os.path.join(temporary, "assets"), vocab_file)
@@ -120,15 +105,13 @@ def _warn_of_other_model(
     export_dir: str, version: str, described: description.Description
 ) -> None:
     """Warns if a server would go on with another kind of answers."""
-    folder, before = os.path.join(export_dir, version), None
-    read = model_folder.read_description
+    folder, now = os.path.join(export_dir, version), vars(described)
+    before, read = now, model_folder.read_description
     with contextlib.suppress(ValueError):  # damaged: a server has it already
-        before = read(os.path.join(folder, "assets")) or read(folder)
-    if not before:
-        return
+        before = read(os.path.join(folder, "assets")) or read(folder) or now
     old, new = (
         {name: _in_flag(facts.get(name)) for name in ("kind", "labels")}
-        for facts in (before, vars(described))
+        for facts in (before, now)
     )
     if changed := manifests.changes(old, new):
         logging.warning(
@@ -171,9 +154,8 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
         was, now = _in_flag(made_with[name]), _in_flag(given[name])
         if was != now:
             raise ValueError(
-                f"--{name}={now}: --do_export exports the model of {folder} "
-                f"as it is made, with --{name}={was}. Leave the flag out, or "
-                "repeat the command of the run with it."
+                f"--{name}={now}: the model of {folder} is made with "
+                f"--{name}={was}. Leave the flag out, or train with it."
             )
     return True
 
@@ -225,9 +207,8 @@ def _appears(folder: str) -> Iterator[str]:
         tf.io.gfile.rename(temporary, folder)
     except tf.errors.OpError as error:
         raise OSError(
-            f"cannot write {folder}: {error.message}. Nothing was changed "
-            "there; check the folder's permissions and free space, and that "
-            "no other export is being written."
+            f"cannot write {folder}: {error.message}. Nothing was changed; "
+            "check permissions, free space and that no other export runs."
         ) from error
     finally:
         with contextlib.suppress(tf.errors.NotFoundError):
@@ -307,8 +288,7 @@ def _metrics(output_dir: str) -> dict[str, Any]:
         if found.get(name, value) != value:
             logging.warning(
                 "%s is about %s %s, but the model's is %s: the export has no "
-                "metrics. Evaluate again with the model's (run_squad.py: "
-                "predict), then export.",
+                "metrics. Evaluate or predict again, then export.",
                 *(path, name, found[name], value),
             )
             return {}

@@ -16,7 +16,6 @@ from data.records import feature_spec, reading
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from modeling import checkpoints
-from modeling.config import BertConfig
 from training.config.run_options import ServingOptions
 from training.export.functions import Tensors, as_function, checked, of_texts
 from training.export.litert_model import INPUTS
@@ -46,11 +45,7 @@ class Serving(abc.ABC):
 
     `loaded_model.serving_of` chooses a subclass by its `kinds`.
 
-    Args:
-      model: the model with its weights.
-      description: the model's.
-      vocab: token -> id.
-      calibration: what is done with its probabilities.
+    `vocab` is token -> id, `calibration` what is done with the probabilities.
 
     Attributes:
       kinds: values of `Description.kind` that the class serves.
@@ -86,29 +81,30 @@ class Serving(abc.ABC):
         self.form = getattr(model, "form", None)
         self._vocab = vocab
         self._special = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
-        length = {"max_seq_length": description.max_seq_length}
-        self._layout = self._special | length
+        length = description.max_seq_length
+        self._layout = self._special | {"max_seq_length": length}
         whole = dict.fromkeys([*self.never_split, *description.never_split])
         lower = description.do_lower_case
         self._tokenizer = InGraphTokenizer(vocab, lower, list(whole))
-        is_choice = description.kind == "choice"
-        self._choices = [model.num_labels] if is_choice else []
+        choices = [model.num_labels] if description.kind == "choice" else []
+        self._shape = [*choices, length]
         # Labels are not parsed.
-        num_places = math.prod([*self._choices, description.max_seq_length])
-        self._specs = feature_spec.input_features(num_places)
-        self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
+        self._specs = feature_spec.input_features(math.prod(self._shape))
+        of_ids = tf.TensorSpec([None, *choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
-        rows = dict.fromkeys(INPUTS, self._ids)
-        self._answer = as_function(self._answer_rows, rows)
+        of_rows = dict.fromkeys(INPUTS, of_ids)
+        self._answer = as_function(self._answer_rows, of_rows)
         ids = self.random_ids(np.random.default_rng(0), 1)
         sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
-        of_rows = as_function(self._serve_rows, *[self._ids] * 3)
-        of_ids = as_function(self._serve_ids, self._ids)
+        rows = as_function(self._serve_rows, *of_rows.values())
         records = self._records(sample)
         self.exported: Signatures = {
-            DEFAULT: (of_rows, sample),
-            "serve_ids": (of_ids, {"input_ids": ids}),
+            DEFAULT: (rows, sample),
+            "serve_ids": (
+                as_function(self._serve_ids, of_ids),
+                {"input_ids": ids},
+            ),
             "serve_examples": of_texts(self._serve_examples, examples=records),
             **self._text_signatures(),
         }
@@ -117,13 +113,6 @@ class Serving(abc.ABC):
     @abc.abstractmethod
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
-
-    @abc.abstractmethod
-    def _text_signatures(self) -> Signatures:
-        """Returns the signatures of texts.
-
-        One of them is `serve_text`.
-        """
 
     @abc.abstractmethod
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
@@ -151,8 +140,8 @@ class Serving(abc.ABC):
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draws int32 [count, S], for choice [count, C, S], for `serve_ids`."""
-        shape = [count, *self._choices, self.description.max_seq_length]
-        ids = rng.integers(1, self._model.config.vocab_size, shape, np.int32)
+        size, shape = self.config.vocab_size, [count, *self._shape]
+        ids = rng.integers(1, size, shape, np.int32)
         ids[ids == self._special["cls_id"]] = self._special["sep_id"]
         ids[..., 0] = self._special["cls_id"]
         return ids
@@ -180,10 +169,9 @@ class Serving(abc.ABC):
 
     def _serve_examples(self, examples: tf.Tensor) -> Tensors:
         """Answers serialized records [B]."""
-        shape = [-1, *self._choices, self.description.max_seq_length]
         rows = reading.parse_batch(self._specs, examples)
-        rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
-        return self._answer(rows)
+        shape = [-1, *self._shape]
+        return self._answer({n: tf.reshape(x, shape) for n, x in rows.items()})
 
     def _records(self, sample: Inputs) -> list[bytes]:
         """Makes the input of `serve_examples` from that of rows."""
@@ -201,9 +189,9 @@ class Serving(abc.ABC):
         # because it knows only of padding that the client has added.
         return packing.before_later_cls(input_ids, self._special["cls_id"])
 
-    def _of_text(self) -> tuple[Callable, Inputs]:
-        """Returns the signature of single texts."""
-        return of_texts(self._serve_text, text=[self.text])
+    def _text_signatures(self) -> Signatures:
+        """Returns the signatures of texts; one of them is `serve_text`."""
+        return {"serve_text": of_texts(self._serve_text, text=[self.text])}
 
     def _of_pair(self) -> tuple[Callable, Inputs]:
         """Returns the signature of pairs of texts."""
@@ -227,9 +215,22 @@ class Serving(abc.ABC):
         )
 
     def _answer_rows(self, rows: Tensors) -> Tensors:
-        """Answers rows, without computing the padding that all share."""
-        needed = _checked(trimmed(rows), self._model.config)
-        return self._outputs(needed, rows["input_mask"])
+        """Answers rows, without computing the padding that all share.
+
+        The graph refuses rows and ids that the embedding tables do not have.
+        """
+        needed, most = trimmed(rows), self.config.max_position_embeddings
+        length = tf.shape(needed["input_ids"])[-1]
+        long = f"input_ids has rows of over {most} wordpieces; shorten them."
+        checks = [(length <= most, long)]
+        limits = {"input_ids": self.config.vocab_size}
+        limits["segment_ids"] = self.config.type_vocab_size
+        for name, limit in limits.items():
+            ids = needed[name]
+            is_good = tf.reduce_all((ids >= 0) & (ids < limit))
+            must = f"{name} must be 0 to {limit - 1}, as the model has them."
+            checks.append((is_good, must))
+        return self._outputs(checked(needed, checks), rows["input_mask"])
 
 
 def _named(*rows: Any) -> dict[str, Any]:
@@ -243,21 +244,6 @@ def trimmed(rows: Tensors) -> Tensors:
     needed = tf.reduce_max(rows["input_mask"] * tf.range(1, size + 1))
     length = tf.minimum(tf.maximum(needed, 1), size)
     return {name: x[..., :length] for name, x in rows.items()}
-
-
-def _checked(rows: Tensors, config: BertConfig) -> Tensors:
-    """The graph refuses rows and ids that the embedding tables do not have."""
-    most = config.max_position_embeddings
-    length = tf.shape(rows["input_ids"])[-1]
-    long = f"input_ids has rows of over {most} wordpieces; shorten them."
-    checks = [(length <= most, long)]
-    limits = {"input_ids": config.vocab_size}
-    limits["segment_ids"] = config.type_vocab_size
-    for name, limit in limits.items():
-        is_good = tf.reduce_all((rows[name] >= 0) & (rows[name] < limit))
-        message = f"{name} must be 0 to {limit - 1}, as the model has them."
-        checks.append((is_good, message))
-    return checked(rows, checks)
 
 
 def choose(serving: Serving, options: ServingOptions) -> Signatures:

@@ -78,8 +78,8 @@ class SpanServing(Serving):
         lengths = self.description.windows
         made = windows.make_windows(asked, ids, lengths, **self._special)
         rows = packing.padded(made.rows, made.doc_offset)
-        of_none = tf.zeros([0, tf.shape(rows["input_ids"])[1], 2])
-        logits = in_parts(self._score, rows, _WINDOWS_AT_ONCE, of_none)
+        shape = [tf.shape(rows["input_ids"])[1], 2]
+        logits = in_parts(self._score, rows, _WINDOWS_AT_ONCE, shape)
         spans = answers.best_spans(logits, made, options)
         exists = spans.score > float("-inf")
         begins = ids.row_starts()[:, tf.newaxis]

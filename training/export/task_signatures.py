@@ -84,28 +84,27 @@ class TaskServing(Serving):
             choices = [self.text] * self._model.num_labels
             texts = {"context": [self.text], "choices": [choices]}
             return {"serve_text": of_texts(self._serve_choices, **texts)}
-        if said.stride:
-            text = [self.text]
-            return {"serve_text": of_texts(self._serve_windows, text=text)}
-        if said.is_pair:
+        if said.is_pair and not said.stride:
             return {"serve_text": self._of_pair()}
-        return {"serve_text": self._of_text()}
+        return super()._text_signatures()
 
-    def _serve_windows(self, text: tf.Tensor) -> Tensors:
-        """Answers texts that may have several windows."""
-        kind, pooling = self.description.kind, self.description.pooling
-        pools = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
+    def _serve_text(self, text: tf.Tensor) -> Tensors:
+        """Answers texts, which may have several windows."""
+        said, size = self.description, self._model.num_labels
+        if not said.stride:
+            return super()._serve_text(text)
+        pieces = self._tokenizer.tokenize(text)
+        rows, number = windows.text_windows(pieces, said.stride, **self._layout)
 
         def answer(rows):
             return self._model.predict(trimmed(rows))
 
-        pieces, stride = self._tokenizer.tokenize(text), self.description.stride
-        rows, number = windows.text_windows(pieces, stride, **self._layout)
-        of_none = tf.zeros([0, self._model.num_labels])
         # The answers of windows are pooled before they are calibrated.
-        found = functions.in_parts(answer, rows, _WINDOWS_AT_ONCE, of_none)
-        pooled = pools[pooling](found, number)
-        if kind == "classification" and pooling == "max":
+        found = functions.in_parts(answer, rows, _WINDOWS_AT_ONCE, [size])
+        if said.pooling == "mean":
+            return self._named(tf.math.segment_mean(found, number))
+        pooled = tf.math.segment_max(found, number)
+        if said.kind == "classification":
             pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
         return self._named(pooled)
 
@@ -122,13 +121,10 @@ class TaskServing(Serving):
         """Returns `serve_text` and `serve_words` of a tagger."""
         words = tf.RaggedTensorSpec([None] * 3, tf.int32, ragged_rank=2)
         answer = functions.as_function(self._answer_words, words)
-        continuing = {i for t, i in self._vocab.items() if t.startswith("##")}
-        size = max(self._vocab.values()) + 1
-        continues = [i in continuing for i in range(size)]
 
         def serve_text(text):
             found = self._tokenizer.tokenize_with_offsets(text)
-            pieces, *places = tagging.words_of_pieces(*found, continues)
+            pieces, *places = tagging.words_of_pieces(*found, self._vocab)
             starts, ends = (place.to_tensor() for place in places)
             return answer(pieces) | {
                 "words": packing.substrings(text, starts, ends),
@@ -158,8 +154,7 @@ class TaskServing(Serving):
             size = tf.shape(input_mask)[-1]
             predictions = functions.padded(predictions, size)
             # The mask also gives the result its static length.
-            is_token = tf.cast(input_mask, tf.float32)
-            predictions *= is_token[:, :, tf.newaxis]
+            predictions *= tf.cast(input_mask, tf.float32)[:, :, tf.newaxis]
         return self._named(predictions)
 
     def _answer_words(self, pieces: tf.RaggedTensor) -> Tensors:

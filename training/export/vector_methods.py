@@ -8,7 +8,8 @@ from training.export.asking import listed
 if TYPE_CHECKING:
     import numpy as np
 
-    from training.vectors.texts import SentenceVectors, TextVectors
+    from modeling import LoadedModel
+    from training.vectors.texts import TextVectors
 
 Text = str | tuple[str, str]
 
@@ -19,12 +20,14 @@ class VectorMethods:
     Attributes:
       folder: the model's folder.
       kind: see `bert.Model`.
+      loaded: see `bert.Model`.
     """
 
     folder: str
     kind: str
-    _vectors: "TextVectors | None" = None
-    _served: Any = None  # an export of LiteRT, if it computes vectors
+    loaded: "LoadedModel | None" = None
+    # Of an export, what computes sentence vectors.
+    _vectors: "TextVectors | Any" = None
 
     def encode(
         self,
@@ -69,7 +72,14 @@ class VectorMethods:
         options = {"layers": tuple(layers), "layer_mix": layer_mix}
         if own or (self.kind == "vectors" and pooling is None):
             vectors = self._sentence_vectors()
-            _refuse_ignored(own, {"pooling": pooling, **options})
+            given = {"pooling": pooling, **options}
+            usual = {"pooling": None, "layers": (-1,), "layer_mix": "concat"}
+            if ignored := ", ".join(n for n in usual if given[n] != usual[n]):
+                raise ValueError(
+                    f"encode would ignore {ignored}: without pooling, or with "
+                    "prompt_name or vector_size, it computes the model's own "
+                    "sentence vectors; leave out the one or the other."
+                )
             return vectors.encode(texts, batch_size=batch_size, **own)
         options["pooling"] = pooling or "mean"
         lines = self._text_vectors().lines(texts, batch_size, **options)
@@ -97,11 +107,22 @@ class VectorMethods:
           For each question the nearest texts, the best first: `score` (the
           cosine), `row` (the place of the text, from 0) and `text`.
         """
-        if not isinstance(texts, str):
-            texts = listed(texts)
-        return self._sentence_vectors().search(
-            listed(questions), texts, top_k=top_k, batch_size=batch_size
-        )
+        from data.vectors import vector_index
+        from training.vectors.texts import DOCUMENT, QUERY
+
+        if top_k < 1:
+            raise ValueError(f"top_k is {top_k}, expected 1 or more.")
+        self._sentence_vectors()  # the kind fits
+        vectors, questions = self._text_vectors(), listed(questions)
+        if isinstance(texts, str):
+            index = vector_index.open_index(texts, vectors.fingerprint())
+        else:
+            texts, name = listed(texts), vectors.form.usual(DOCUMENT)
+            found = vectors.encode(texts, batch_size, name)
+            index = vector_index.Index(found, texts, is_unit=False)
+        name, size = vectors.form.usual(QUERY), index.vectors.shape[1]
+        asked = vectors.encode(questions, batch_size, name, size)
+        return list(index.search(asked, top_k))
 
     def encode_words(
         self,
@@ -134,32 +155,18 @@ class VectorMethods:
         """
         return self._text_vectors().attention(text, layer)
 
-    def _sentence_vectors(self) -> "SentenceVectors":
+    def _sentence_vectors(self) -> "TextVectors":
         if self.kind != "vectors":
             raise ValueError(
-                f"{self.folder} is no model of sentence vectors, but of the "
-                f"kind {self.kind}; pass kind='vectors' to load(), or the "
-                "folder of such a model."
+                f"{self.folder} is of the kind {self.kind}, not vectors; pass "
+                "kind='vectors' to load(), or the folder of such a model."
             )
-        return self._served or self._text_vectors()
+        return self._vectors or self._text_vectors()
 
     def _text_vectors(self) -> "TextVectors":
-        if not self._vectors:
+        if not self.loaded:
             raise ValueError(
-                f"{self.folder} is an export, which gives no vectors; load the "
-                "output_dir of its run."
+                f"{self.folder} is an export, without an index, layers and "
+                "gradients; load the output_dir of its run."
             )
         return self._vectors
-
-
-def _refuse_ignored(own: Iterable[str], given: dict[str, Any]) -> None:
-    """Refuses arguments that a model's own sentence vectors do not have."""
-    usual = {"pooling": None, "layers": (-1,), "layer_mix": "concat"}
-    if ignored := ", ".join(n for n in usual if given[n] != usual[n]):
-        names = ", ".join(own)
-        cause = f"with {names}" if names else "without pooling"
-        remedy = f"leave out {names}" if names else "give pooling, too"
-        raise ValueError(
-            f"encode {cause} computes the model's own sentence vectors, and "
-            f"would ignore {ignored}: leave out {ignored}, or {remedy}."
-        )

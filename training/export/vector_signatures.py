@@ -6,7 +6,7 @@ Axes: B batch, H hidden.
 import tensorflow as tf
 
 from training.export.functions import Tensors
-from training.export.serving import Serving, Signatures
+from training.export.serving import Serving
 
 
 class VectorServing(Serving):
@@ -32,26 +32,22 @@ class VectorServing(Serving):
         """Returns what the model does, as Markdown."""
         form = self._model.form
         length = " of length 1" if form.normalize else ""
-        smaller = ""
+        smaller = before = ""
         if form.vector_sizes:
             sizes = ", ".join(map(str, form.vector_sizes))
             smaller = f" Its first {sizes} numbers are vectors, too."
-        prompt = form.prompt()
-        before = f" `{prompt}` is put before each text." if prompt else ""
+        if prompt := form.prompt():
+            before = f" `{prompt}` is put before each text."
         return (
             f"BERT that gives a text a vector{length}: texts of like meaning "
             f"have a large cosine.{smaller}{before} Texts of more than "
             f"{self.description.max_seq_length} wordpieces are cut."
         )
 
-    def _text_signatures(self) -> Signatures:
-        return {"serve_text": self._of_text()}
-
     def _serve_text(self, text: tf.Tensor) -> Tensors:
         """See `Serving._serve_text`; the prompt is put before each text."""
-        if prompt := self._model.form.prompt():
-            text = tf.strings.join([prompt, text])
-        return super()._serve_text(text)
+        prompt = self._model.form.prompt()
+        return super()._serve_text(tf.strings.join([prompt, text]))
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         return {"vectors": self.scores(rows)}

@@ -128,10 +128,7 @@ class Explainer:
         self, columns: tuple, of_pieces: np.ndarray, shown: set[int]
     ) -> list[tuple[int, int, int, float]]:
         """Joins wordpieces, numbered from 1, to `Explanation.words`."""
-        continues = [False] * (max(self._vocab.values()) + 1)
-        for token, i in self._vocab.items():
-            continues[i] = token.startswith("##")
-        pieces, starts, ends = tagging.words_of_pieces(*columns, continues)
+        pieces, starts, ends = tagging.words_of_pieces(*columns, self._vocab)
         found, first = [], 1
         for text, start, end, length in zip(
             pieces.value_rowids().numpy().tolist(),

@@ -21,7 +21,7 @@ from training.start import found_files
 from training.start.description import warn_if_unfinished
 from training.start.start import NOT_USED
 from training.vectors.extractor import open_strategy
-from training.vectors.texts import QUERY, SentenceVectors
+from training.vectors.texts import QUERY, TextVectors
 
 
 def run(options: EncodingOptions) -> None:
@@ -50,7 +50,7 @@ def open_run(options: EncodingOptions) -> None:
         outputs.check(inputs, {"output_file": [options.output_file]})
 
 
-def make_model(options: EncodingOptions) -> SentenceVectors:
+def make_model(options: EncodingOptions) -> TextVectors:
     """Loads the model."""
     path, folder = options.init_checkpoint, options.output_dir
     if path and folder and tf1.has_run(folder):
@@ -71,15 +71,13 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
         changes = options.form.changed()
         found_files.warn_of_other_form(loaded.folder, changes)
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
-        vectors = SentenceVectors(loaded, options.max_seq_length)
+        vectors = TextVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.
         vectors.sentence_extractor(options.encode_batch_size)
         return vectors
 
 
-def _prompt_name(
-    options: EncodingOptions, vectors: SentenceVectors
-) -> str | None:
+def _prompt_name(options: EncodingOptions, vectors: TextVectors) -> str | None:
     """Which prompt is put before each text; the log has its text."""
     form, name = vectors.form, options.prompt_name
     if name is None and options.do_search:
@@ -97,7 +95,7 @@ def _prompt_name(
 
 
 def encode(
-    options: EncodingOptions, vectors: SentenceVectors, prompt_name: str | None
+    options: EncodingOptions, vectors: TextVectors, prompt_name: str | None
 ) -> None:
     """Writes the vectors of all texts, in their order."""
     source, path = options.input_file, options.output_file
@@ -115,14 +113,9 @@ def encode(
     texts = read_texts(source, column)
     with vector_files.open_text_writer(path, (count, size), texts) as write:
         extractor = vectors.sentence_extractor(options.encode_batch_size)
-        extractor.extract_all(
-            vectors.rows(read_texts(source, column), prompt),
-            count,
-            lambda line: write(vectors.finished(line.vectors[0, 0], size)),
-            path=source,
-            what="encoding",
-            unit="texts",
-        )
+        rows = vectors.rows(read_texts(source, column), prompt)
+        for line in extractor.extract_all(rows, count, source):
+            write(vectors.finished(line.vectors[0, 0], size))
     if is_index:
         vector_index.write_facts(
             *(path, vectors.fingerprint(), facts),
@@ -140,10 +133,11 @@ def encode(
 
 
 def search(
-    options: EncodingOptions, vectors: SentenceVectors, prompt_name: str | None
+    options: EncodingOptions, vectors: TextVectors, prompt_name: str | None
 ) -> None:
     """Answers the questions of a file, or those of the terminal."""
-    index, path = vectors.open_index(options.index_file), options.output_file
+    path, facts = options.output_file, vectors.fingerprint()
+    index = vector_index.open_index(options.index_file, facts)
     questions = _questions(options) if options.input_file else _asked()
     with open_json_lines(path) if path else contextlib.nullcontext() as write:
         for group in questions:

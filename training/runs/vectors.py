@@ -170,7 +170,7 @@ def answer(opened: Opened, extractor: Extractor) -> None:
     with vector_files.open_writer(
         options.output_file, options.format, layers=layers, pooled_shape=shape
     ) as write:
-        extractor.extract_all(
-            opened.rows(), count, write, path=options.input_file
-        )
+        path = options.input_file
+        for line in extractor.extract_all(opened.rows(), count, path, "lines"):
+            write(line)
     logging.info("%s: vectors of %d lines.", options.output_file, count)

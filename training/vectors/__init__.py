@@ -1,5 +1,5 @@
 """Vectors of texts.
 
 extractor  runs the encoder over rows
-texts      vectors of texts that are given in Python, and search among them
+texts      vectors of texts that are given in Python
 """

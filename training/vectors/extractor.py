@@ -4,7 +4,7 @@ Axes: B rows of a batch, S wordpieces, L layers, H hidden; W width of a vector
 (H, or L * H of concatenated layers), U vectors of a row, N heads.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -56,8 +56,7 @@ def open_strategy(
             "unset it, and give each of them a part of the texts."
         )
     strategy = devices.create_strategy(options)
-    num_replicas = strategy.num_replicas_in_sync
-    devices.check_batch_size(flag, batch_size, num_replicas)
+    devices.check_batch_size(flag, batch_size, strategy.num_replicas_in_sync)
     return strategy
 
 
@@ -78,9 +77,8 @@ class Extractor(Inference):
     ):
         if options.pooling == "cls" and model.config.left_to_right:
             raise ValueError(
-                "pooling is cls, but the model reads left to right "
-                "(left_to_right in its bert_config.json): [CLS] sees only "
-                "itself, so all texts have the same vector. Use mean or max."
+                "pooling is cls, but the model reads left to right: [CLS] sees "
+                "itself alone. Use mean or max."
             )
         super().__init__(model.compute_dtype)
         self.model = model
@@ -122,17 +120,13 @@ class Extractor(Inference):
         self,
         rows: Iterable[TextRow],
         count: int,
-        write: Callable[[LineVectors], None],
-        *,
-        path: str,
-        what: str = "extracting",
-        unit: str = "lines",
-    ) -> None:
-        """Computes and writes the vectors of all rows, in their order.
+        path: str = "texts",
+        unit: str = "texts",
+    ) -> Iterator[LineVectors]:
+        """Yields the vectors of all rows, in their order.
 
-        `path` is that of the rows' file, `what` and `unit` are words for the
-        log, which says how many rows were cut. Raises ValueError if there are
-        not `count` rows.
+        `path` (of the rows' file) and `unit` are words for the log, which says
+        how many rows were cut. Raises ValueError if there are not `count` rows.
         """
         windows = text_rows.windows(
             rows,
@@ -140,16 +134,15 @@ class Extractor(Inference):
             cost=self.cost,
             max_cost=_NUMBERS_AT_ONCE,
         )
-        num_written = num_cut = 0
-        with Progress(what, total=count, unit=unit) as progress:
+        num_read = num_cut = 0
+        with Progress("extracting", total=count, unit=unit) as progress:
             for window in windows:
-                for line in self.extract(window, progress.advance):
-                    write(line)
-                num_written += len(window)
+                yield from self.extract(window, progress.advance)
+                num_read += len(window)
                 num_cut += sum(row.num_lost > 0 for row in window)
-        if num_written != count:
+        if num_read != count:
             raise ValueError(
-                f"{path} had {count} {unit} at first and {num_written} when "
+                f"{path} had {count} {unit} at first and {num_read} when "
                 "read again; give a file that stays as it is, not a pipe."
             )
         if num_cut:
@@ -183,10 +176,9 @@ class Extractor(Inference):
             results = self.given(batch)
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
-                f"a batch of {len(rows)} texts of "
-                f"{batch['input_ids'].shape[1]} wordpieces does not fit into "
-                "the device's memory; pass a smaller --batch_size (of "
-                "run_sentence_vectors.py: --encode_batch_size)."
+                "a batch of {} texts of {} wordpieces does not fit into the "
+                "device's memory; pass a smaller --batch_size, or "
+                "--encode_batch_size.".format(*batch["input_ids"].shape)
             ) from error
         return [self._line(row, results, i) for i, row in enumerate(rows)]
 

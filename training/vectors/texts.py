@@ -1,4 +1,4 @@
-"""Vectors of texts that are given in Python, and search among them.
+"""Vectors of texts that are given in Python.
 
 Axes: N heads, S wordpieces, H hidden, K numbers of a vector.
 """
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from data.vectors import vector_index
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import RowMaker, TextRow
 from data.vectors.vector_files import LineVectors
@@ -22,14 +21,15 @@ from training.vectors.extractor import Extractor, check_layer
 
 # Usual names of prompts.
 QUERY = ("query",)
-_DOCUMENT = ("document", "passage", "corpus")
+DOCUMENT = ("document", "passage", "corpus")
 
 
 class TextVectors:
     """Computes vectors of texts, as extract_features.py does.
 
-    `max_seq_length` is the most wordpieces in a text, None = as in the
-    training, else the model's positions. Raises ValueError for more.
+    For a model of the kind `vectors` also its own. `max_seq_length` is the most
+    wordpieces in a text, None = as in the training, else the model's positions.
+    Raises ValueError for more.
     """
 
     def __init__(self, loaded: LoadedModel, max_seq_length: int | None = None):
@@ -42,6 +42,7 @@ class TextVectors:
                 "the number of positions of the model."
             )
         self.loaded = loaded
+        self.form = getattr(loaded.model, "form", None)
         self.max_seq_length = max_seq_length
         self._rows = RowMaker(loaded.tokenizer, max_seq_length)
         # Options -> what computes by them: each traces its graph once.
@@ -59,16 +60,7 @@ class TextVectors:
         """
         extractor = self.extractor(VectorOptions(**options), batch_size)
         rows = [self._row(text, number) for number, text in enumerate(texts)]
-        return self.extracted(rows, extractor)
-
-    def extracted(
-        self, rows: Sequence[TextRow], extractor: Extractor
-    ) -> list[LineVectors]:
-        """Computes the vectors of rows, and warns of texts that were cut."""
-        names = {"path": "texts", "what": "encoding", "unit": "texts"}
-        lines: list[LineVectors] = []
-        extractor.extract_all(rows, len(rows), lines.append, **names)
-        return lines
+        return list(extractor.extract_all(rows, len(rows)))
 
     def attention(self, text: Any, layer: int) -> tuple[list[str], np.ndarray]:
         """Computes a text's S wordpieces and a block's maps, float32 [N, S, S].
@@ -106,14 +98,6 @@ class TextVectors:
             require_pairs(self.loaded.config, f"texts[{number}]")
         return self._rows.pair(texts[0], second, number)
 
-
-class SentenceVectors(TextVectors):
-    """Computes the vectors of a model of the kind `vectors`, and searches."""
-
-    def __init__(self, loaded: LoadedModel, max_seq_length: int | None = None):
-        super().__init__(loaded, max_seq_length)
-        self.form = loaded.model.form
-
     def encode(
         self,
         texts: Sequence[str],
@@ -133,8 +117,8 @@ class SentenceVectors(TextVectors):
                     f"texts[{number}] is {text!r:.60}, expected a string: a "
                     "sentence vector is that of one text."
                 )
-        rows = list(self.rows(texts, prompt))
-        lines = self.extracted(rows, self.sentence_extractor(batch_size))
+        extractor = self.sentence_extractor(batch_size)
+        lines = extractor.extract_all(self.rows(texts, prompt), len(texts))
         return self.finished(np.stack([x.vectors[0, 0] for x in lines]), size)
 
     def rows(self, texts: Iterable[str], prompt: str) -> Iterator[TextRow]:
@@ -143,7 +127,7 @@ class SentenceVectors(TextVectors):
             yield self._rows.single(prompt + text, number)
 
     def sentence_extractor(self, batch_size: int) -> Extractor:
-        """Returns what computes the vectors of rows before `finished`."""
+        """Returns what computes the model's own vectors before `finished`."""
         options = VectorOptions(layers=(-1,), pooling=self.form.pooling)
         return self.extractor(options, batch_size)
 
@@ -161,31 +145,6 @@ class SentenceVectors(TextVectors):
         """Returns the first K numbers, of length 1 if the form says so."""
         vectors = vectors[..., :size]
         return unit(vectors) if self.form.normalize else vectors
-
-    def search(
-        self,
-        questions: Sequence[str],
-        texts: Sequence[str] | str,
-        *,
-        top_k: int,
-        batch_size: int,
-    ) -> list[list[dict[str, Any]]]:
-        """Finds the texts nearest to each question; see `bert.Model.search`."""
-        if top_k < 1:
-            raise ValueError(f"top_k is {top_k}, expected 1 or more.")
-        if isinstance(texts, str):
-            index = self.open_index(texts)
-        else:
-            prompt_name = self.form.usual(_DOCUMENT)
-            vectors = self.encode(texts, batch_size, prompt_name)
-            index = vector_index.Index(vectors, texts, is_unit=False)
-        prompt_name, size = self.form.usual(QUERY), index.vectors.shape[1]
-        vectors = self.encode(questions, batch_size, prompt_name, size)
-        return list(index.search(vectors, top_k))
-
-    def open_index(self, path: str) -> vector_index.Index:
-        """Opens an index that was made with this model."""
-        return vector_index.open_index(path, self.fingerprint())
 
     def fingerprint(self) -> dict[str, Any]:
         """Returns what vectors must have in common to be compared.

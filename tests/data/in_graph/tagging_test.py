@@ -86,12 +86,11 @@ def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
         "y" * 201 + " z",
     ]
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
-    continues = [token.startswith("##") for token in vocab]
     words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(str(goldens / "vocab.txt")).tokenize_with_offsets(
             tf.constant(texts)
         ),
-        continues,
+        vocab,
     )
     shown = packing.substrings(
         tf.constant(texts), starts.to_tensor(), ends.to_tensor()
@@ -131,7 +130,7 @@ def test_spans_of_words_are_those_of_the_graph(
     tokenizer = FullTokenizer(*made_with)
     words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(*made_with).tokenize_with_offsets(tf.constant(texts)),
-        [token.startswith("##") for token in tokenizer.vocab],
+        tokenizer.vocab,
     )
     for text, *columns in zip(
         texts, starts.to_list(), ends.to_list(), strict=True

@@ -17,7 +17,7 @@ from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, checkpoints
 from modeling.checkpoints.tf1 import is_weight
 from training.config.conversion_options import ConversionOptions
-from training.convert import conversion, cutting
+from training.convert import conversion, sizes
 
 WORDS = "bert/embeddings/word_embeddings"
 BIAS = "cls/predictions/output_bias"
@@ -80,10 +80,10 @@ def test_layers_are_those_of_the_model(goldens, convert, output_format):
 def test_one_number_is_a_number_of_layers_as_far_apart_as_can_be(
     goldens, convert
 ):
-    assert cutting.evenly(3, of=6) == [0, 2, 4]
-    assert cutting.evenly(4, of=12) == [0, 3, 6, 9]
-    assert cutting.evenly(6, of=6) == [0, 1, 2, 3, 4, 5]
-    assert cutting.evenly(1, of=2) == [0]
+    assert sizes.evenly(3, of=6) == [0, 2, 4]
+    assert sizes.evenly(4, of=12) == [0, 3, 6, 9]
+    assert sizes.evenly(6, of=6) == [0, 1, 2, 3, 4, 5]
+    assert sizes.evenly(1, of=2) == [0]
     before = opened(goldens / "model/trained")
     folder = convert(keep_layers=[1])
     config = BertConfig.from_json_file(str(folder / "bert_config.json"))

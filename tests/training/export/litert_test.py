@@ -189,7 +189,9 @@ def test_a_file_answers_as_its_run(other, goldens):
             ours.encode(["a"], prompt_name="x")
         with pytest.raises(ValueError, match="vector_size is 8, .*leave it"):
             ours.encode(["a"], vector_size=8)
-        with pytest.raises(ValueError, match="not search; load the output_dir"):
+        with pytest.raises(
+            ValueError, match="export, without an index, .*; load"
+        ):
             ours.search(["a"], TEXTS)
         return
     texts = (

@@ -70,7 +70,7 @@ def test_texts_of_another_form_are_refused(pairs, text):
     ("texts", "batch_size", "message"),
     [
         ("a text", 32, "texts is 'a text', a str, expected a list"),
-        ({"a": ["b"]}, 32, r"a dict of the columns a, .* such as texts\['a'\]"),
+        ({"a": ["b"]}, 32, r"a dict, expected a list: .* texts\['text'\]"),
         ([("a", "b")], 0, "batch_size is 0, expected 1 or more"),
     ],
 )

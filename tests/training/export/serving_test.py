@@ -252,8 +252,8 @@ def test_the_card_of_an_export_without_texts(finished, tmp_path):
     )
     assert printed[0]["probabilities"].shape == (1, 2)
     message = (
-        "has no signature of texts, only .*serve_ids.*: it was exported with "
-        "--export_signatures. Load the output_dir of the run"
+        "has no signature of texts, only .*serve_ids.* Load the output_dir of "
+        "the run, or export it with text in --export_signatures."
     )
     with pytest.raises(ValueError, match=message):
         Predictor.load(version)

@@ -44,7 +44,7 @@ def options(released, tmp_path):
 
 
 def mean_vectors(released, texts, **settings):
-    """Means of the last layer, of length 1: not by `SentenceVectors`."""
+    """Means of the last layer, of length 1: not by `TextVectors`."""
     model = bert.load(released, **settings)
     means = model.encode(texts, pooling="mean", batch_size=1)
     return means / np.linalg.norm(means, axis=1, keepdims=True)
@@ -277,11 +277,11 @@ def test_python_refuses_what_is_no_text_or_no_model_of_vectors(released):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"layers": (0,)}, "ignore layers: leave out layers, or give pooling,"),
-        ({"layer_mix": "sum"}, "without pooling .* would ignore layer_mix: "),
+        ({"layers": (0,)}, "would ignore layers: without pooling, or with"),
+        ({"layer_mix": "sum"}, "would ignore layer_mix: .* leave out the one"),
         (
             {"pooling": "cls", "prompt_name": "", "vector_size": 8},
-            "with prompt_name, vector_size .* out pooling, or leave out p",
+            "would ignore pooling: .* with prompt_name or vector_size",
         ),
     ],
 )

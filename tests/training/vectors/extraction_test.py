@@ -304,8 +304,7 @@ def test_the_first_wordpiece_of_a_left_to_right_model_is_refused(
     config.write_text(json.dumps(values | {"left_to_right": True}))
     options = changed(options, bert_config_file=str(config))
     message = (
-        r"pooling is cls, but the model reads left to right \(left_to_right in "
-        r"its bert_config.json\): .* same vector. Use mean or max\.$"
+        "pooling is cls, but the model reads left to right: .* Use mean or max."
     )
     with pytest.raises(ValueError, match=message):
         extraction.run(changed(options, {"pooling": "cls"}))
