@@ -104,7 +104,7 @@ def row_of(
     """
     pieces_a = _pieces(first, tokenizer)
     pieces_b = _pieces(second, tokenizer)
-    num_lost = packing.truncate_longest_first(
+    num_lost = packing.truncate_ends(
         pieces_a, pieces_b, max_seq_length - (3 if pieces_b else 2)
     )
     pieces, segment_ids = packing.add_special_tokens(
