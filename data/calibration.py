@@ -27,9 +27,8 @@ _ABOVE = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 class Calibration:
     """What is done with a model's probabilities; the default is nothing.
 
-    Attributes:
-      temperature: what divides the logits.
-      thresholds: L calibrated probabilities; () = none are fitted.
+    The `temperature` divides the logits; `thresholds` are L calibrated
+    probabilities, () = none are fitted.
     """
 
     temperature: float = 1.0

@@ -21,10 +21,9 @@ def entities_of(
     end of one. `O` is not an entity. A word with any other label, such as a
     part of speech, is an entity of its own.
 
-    `starts` and `ends` (exclusive) are characters of the text; `scores` are the
-    probabilities of the words' labels. Returns entities in the order of the
-    text: `text`, `label` without prefix, `start`, `end` and `score`, the mean
-    of the scores of its words.
+    `starts`, `ends` (exclusive) and `scores` are those of the words. Returns in
+    the order of the text `text`, `label` without prefix, `start`, `end` and
+    `score`, the mean of its words.
     """
     spans = []
     before = "O"

@@ -7,6 +7,7 @@ function imports its own: `--help` and the preparation of data do not need them.
 Axes: N examples, L labels.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -92,28 +93,19 @@ def matthews(gold: np.ndarray, predicted: np.ndarray) -> float:
     return float(matthews_corrcoef(gold, predicted))
 
 
-def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Pearson's correlation of numbers [N]."""
-    from scipy.stats import pearsonr
+def _correlation(name: str, gold: np.ndarray, predicted: np.ndarray) -> float:
+    """A correlation of SciPy of numbers [N], 0 if either array is constant."""
+    from scipy import stats
 
-    return _correlation(pearsonr, gold, predicted)
-
-
-def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Pearson's correlation of ranks; equal numbers share their mean rank."""
-    from scipy.stats import spearmanr
-
-    return _correlation(spearmanr, gold, predicted)
-
-
-def _correlation(
-    function: Callable[..., Any], gold: np.ndarray, predicted: np.ndarray
-) -> float:
-    """A correlation of SciPy, 0 if either array is constant."""
     gold, predicted = np.asarray(gold, float), np.asarray(predicted, float)
     if not np.ptp(gold) or not np.ptp(predicted):
         return 0.0
-    return float(function(gold, predicted).statistic)
+    return float(getattr(stats, name)(gold, predicted).statistic)
+
+
+pearson = functools.partial(_correlation, "pearsonr")
+# Pearson's correlation of ranks; equal numbers share their mean rank.
+spearman = functools.partial(_correlation, "spearmanr")
 
 
 def entity_f1(
@@ -180,8 +172,7 @@ def as_text(found: Mapping[str, Any]) -> str:
     if "confusion_matrix" in found:
         rows = [["gold \\ predicted", *shown]]
         pairs = zip(shown, found["confusion_matrix"], strict=False)
-        for label, counts in pairs:
-            rows.append([label, *counts[: len(shown)]])
+        rows += [[label, *counts[: len(shown)]] for label, counts in pairs]
         made.append(rows)
     rows = [["label", "precision", "recall", "f1", "gold", "predicted"]]
     for label in shown:

@@ -5,6 +5,7 @@ with the parent. They end when the parent ends, even if it is killed.
 """
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -25,8 +26,8 @@ _GRACE_S = 3.0
 Advance = Callable[[int, int], None]
 
 
-class Workers:
-    """A pool of processes; use it as a context manager.
+class Workers(contextlib.AbstractContextManager):
+    """A pool of processes, which ends with the block.
 
     One process is this one, or, if `apart`, a new one. If a process is killed,
     the block ends with an OSError.
@@ -92,16 +93,12 @@ class Workers:
                 time.sleep(_POLL_S)
                 self._executor.shutdown()
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, kind, *_):
         self.stop()
         if kind is BrokenProcessPool:
             raise OSError(
                 "a worker process was killed, probably because memory ran out; "
-                "run the same command again, with a smaller --num_processes if "
-                "it has one."
+                "run the command again, if it can with fewer --num_processes."
             ) from None
 
 

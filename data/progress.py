@@ -1,5 +1,6 @@
 """Shows the progress of long work: in a terminal, a notebook or a log."""
 
+import contextlib
 import logging as standard
 import shutil
 import sys
@@ -15,8 +16,8 @@ _MOMENT = 2.0  # seconds
 T = TypeVar("T")
 
 
-class Progress:
-    """Counts finished work and shows it; use it as a context manager.
+class Progress(contextlib.AbstractContextManager):
+    """Counts finished work and shows it.
 
     On a terminal it is a bar with the rate and the remaining time, and in a
     notebook too if the work takes longer than a moment. Otherwise it is a log
@@ -85,9 +86,6 @@ class Progress:
             logging.info("%s", line)
         elif now - self._start > _MOMENT:  # a script that shows no log
             print(line, file=sys.stderr, flush=True)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         if self._bar.disable and self._done > self._shown:

@@ -27,15 +27,10 @@ _EXPECTED = {
 class Setting(NamedTuple):
     """Help and bounds of a field; see `setting`.
 
-    Attributes:
-      help: its meaning.
-      least: least value; None = any.
-      most: largest value; None = any. It comes with `least` or `above`.
-      above: the value must be above this; None = any.
-      choices: all values; None = any.
-      flag: name of the flag; None = the field's.
-      parse: converts the flag's text, or Python's value in its place, for
-        types that absl does not know; None = by the field's type.
+    A value is at least `least`, `above` this value and at most `most` (which
+    comes with one of them), or one of `choices`. `flag` is the flag's name;
+    None = the field's. `parse` converts the flag's text, or Python's value in
+    its place, for types that absl does not know.
     """
 
     help: str
@@ -71,27 +66,30 @@ class Setting(NamedTuple):
 class Field(NamedTuple):
     """A field of an options class.
 
-    Attributes:
-      owner: the options class.
-      name: its name.
-      flag: name of its flag; None = it has none.
-      type: its type, without `| None`; a list's is `list` or `tuple`.
-      item: type of a list's items; None = it is not a list.
-      default: `dataclasses.MISSING` = it must be given.
-      is_optional: None is a value.
-      setting: help and bounds; None = a field without a flag.
-      fixed: for options within options, values that have no flag there.
+    `type` is without `| None` (`is_optional`), a list's is `list` or `tuple`
+    and `item` the type of its items. A `default` of `dataclasses.MISSING` must
+    be given. A field without `setting` has no flag. `fixed` are, for options
+    within options, values that have no flag there.
     """
 
     owner: type
     name: str
-    flag: str | None
     type: Any
     item: type | None
     default: Any
     is_optional: bool
     setting: Setting | None
     fixed: Mapping[str, Any]
+
+    @property
+    def flag(self) -> str | None:
+        """The name of its flag; None = it has none."""
+        return self.setting and (self.setting.flag or self.name)
+
+    @property
+    def key(self) -> str:
+        """The name of its flag, or its own."""
+        return self.flag or self.name
 
     @property
     def is_group(self) -> bool:
@@ -111,22 +109,21 @@ class Settings:
         dataclasses.dataclass(cls, frozen=True, kw_only=kw_only)
 
     def __post_init__(self):
-        for field in dataclasses.fields(self):
-            bounds = field.metadata.get("setting")
+        for field in fields_of(type(self)):
             value = getattr(self, field.name)
-            if bounds and not bounds.holds(value):
+            if field.setting and not field.setting.holds(value):
                 raise ValueError(
-                    f"--{bounds.flag or field.name}={value}; it must be "
-                    f"{bounds.expected}."
+                    f"--{field.flag}={value}; it must be "
+                    f"{field.setting.expected}."
                 )
         self._check()
 
     def _check(self) -> None:
         """Refuses values that contradict each other; subclasses override it."""
 
-    def _flat(self) -> Iterator[tuple[dataclasses.Field, Any]]:
+    def _flat(self) -> Iterator[tuple[Field, Any]]:
         """Yields fields and values, those of groups in place of the group."""
-        for field in dataclasses.fields(self):
+        for field in fields_of(type(self)):
             value = getattr(self, field.name)
             if isinstance(value, Settings):
                 yield from value._flat()
@@ -143,12 +140,7 @@ class Settings:
 
         A field without a flag has its own name.
         """
-        found = {}
-        for field, value in self._flat():
-            if value != field.default:
-                bounds = field.metadata.get("setting")
-                found[(bounds and bounds.flag) or field.name] = value
-        return found
+        return {f.key: value for f, value in self._flat() if value != f.default}
 
     def replace(self, **values: Any) -> Self:
         """Returns a copy with other values, wherever a field occurs."""
@@ -204,9 +196,8 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
     for field in fields_of(options_class):
         if field.is_group:
             given[field.name] = make(field.type, {**values, **field.fixed})
-        elif (field.flag or field.name) in values:
-            value = values[field.flag or field.name]
-            given[field.name] = _converted(field, value)
+        elif field.key in values:
+            given[field.name] = _converted(field, values[field.key])
     return options_class(**given)
 
 
@@ -218,21 +209,17 @@ def _converted(field: Field, value: Any) -> Any:
         return field.setting.parse(value)
     if value is None and field.is_optional:
         return None
-    if field.item:
-        if isinstance(value, list | tuple) and all(
-            _is_a(field.item, item) for item in value
-        ):
-            return field.type(map(field.item, value))
-        expected = f"a list, each item {_EXPECTED[field.item]}"
-    elif field.type not in _EXPECTED:
+    kind = field.item or field.type
+    if kind not in _EXPECTED:
         return value
-    elif _is_a(field.type, value):
-        return field.type(value)
-    else:
-        expected = _EXPECTED[field.type]
+    items, expected = [value], _EXPECTED[kind]
+    if field.item:
+        items, expected = value, f"a list, each item {expected}"
+    if isinstance(items, list | tuple) and all(_is_a(kind, x) for x in items):
+        return field.type(map(kind, items)) if field.item else kind(value)
     raise ValueError(
-        f"--{field.flag or field.name}={value!r:.60}; it must be {expected}, "
-        f"not a value of the type {type(value).__name__}."
+        f"--{field.key}={value!r:.60}; it must be {expected}, not a value of "
+        f"the type {type(value).__name__}."
     )
 
 
@@ -245,7 +232,7 @@ def _is_a(expected: type, value: Any) -> bool:
 
 def names_of(options_class: type) -> set[str]:
     """Returns the names of all fields that `make` takes values for."""
-    return {field.flag or field.name for field in flat_fields(options_class)}
+    return {field.key for field in flat_fields(options_class)}
 
 
 def check_names(
@@ -291,9 +278,10 @@ def first_change(name: str, now: Any, before: Any) -> tuple[str, Any, Any]:
     return name, now, before
 
 
-def fields_of(options_class: type) -> Iterator[Field]:
-    """Yields the fields of an options class, groups unopened."""
-    hints = typing.get_type_hints(options_class)
+@functools.cache
+def fields_of(options_class: type) -> tuple[Field, ...]:
+    """Returns the fields of an options class, groups unopened."""
+    hints, found = typing.get_type_hints(options_class), []
     for field in dataclasses.fields(options_class):
         hint = hints[field.name]
         is_optional = type(None) in typing.get_args(hint)
@@ -302,10 +290,7 @@ def fields_of(options_class: type) -> Iterator[Field]:
         item = None
         if typing.get_origin(hint) in (list, tuple):
             item, hint = typing.get_args(hint)[0], typing.get_origin(hint)
-        bounds = field.metadata.get("setting")
-        flag = bounds and (bounds.flag or field.name)
-        fixed = field.metadata.get("fixed", {})
-        yield Field(
-            *(options_class, field.name, flag, hint, item),
-            *(field.default, is_optional, bounds, fixed),
-        )
+        said = field.metadata.get("setting"), field.metadata.get("fixed", {})
+        kind = hint, item, field.default, is_optional
+        found.append(Field(options_class, field.name, *kind, *said))
+    return tuple(found)

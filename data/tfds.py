@@ -1,9 +1,8 @@
 """Finds and reads data sets of tensorflow-datasets."""
 
-import functools
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +44,7 @@ def open_text(
     dataset = _in_order(builder, split, decoders).map(lambda x: x[key])
     batches = dataset.batch(_BATCH).as_numpy_iterator()
     encoded = itertools.chain.from_iterable(batches)
-    texts = _decoded(encoded, bytes.decode, builder, split)
+    texts = _decoded(encoded, features[key], builder, split)
     count = builder.info.splits[split].num_examples
     return OpenedText(builder.info.full_name, key, count, texts)
 
@@ -57,30 +56,27 @@ def read_examples(
 
     For the arguments see `open_text`. Values are Python types; a class label is
     its name, or None if it is -1 (unknown). Raises OSError if the data set
-    cannot be prepared, ValueError if there is no such data set or split, it is
-    damaged, or a text is not UTF-8.
+    cannot be prepared, ValueError if it is unknown, damaged or not UTF-8.
     """
     builder = _open(name, split, data_dir)
-    plain = functools.partial(_plain, builder.info.features)
     examples = tfds.as_numpy(_in_order(builder, split))
-    return _decoded(examples, plain, builder, split)
+    return _decoded(examples, builder.info.features, builder, split)
 
 
 def _decoded(
-    examples: Iterable, decode: Callable[[Any], Any], builder: Any, split: str
+    examples: Iterable, feature: Any, builder: Any, split: str
 ) -> Iterator[Any]:
-    """Yields decoded examples; the error names the one that is damaged."""
+    """Yields values as Python types; the error names one that is damaged."""
     number = 0
     try:
         for example in examples:
             number += 1
-            yield decode(example)
+            yield _plain(feature, example)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"--tfds={builder.info.full_name}: byte {error.start + 1} of a "
             f"text in example {number} of {split} is "
-            f"0x{error.object[error.start]:02x}, which is not UTF-8; prepare "
-            "the data set with text that is."
+            f"0x{error.object[error.start]:02x}, which is not UTF-8; recode it."
         ) from None
     except tf.errors.OpError as error:
         raise ValueError(
@@ -136,8 +132,7 @@ def _find(name: str, data_dir: str | None) -> Any:
         near = nearest(name.split("/")[0], known)
         raise ValueError(
             f"--tfds={name}: tensorflow-datasets knows no such data set{near}, "
-            f"and none is prepared in {where}; for your own data set, give its "
-            "folder with --tfds_data_dir."
+            f"and none is prepared in {where}; for yours give --tfds_data_dir."
         ) from None
     except (ValueError, AssertionError, RuntimeError) as error:
         # A bad name, configuration or version, or unreachable storage.
@@ -170,11 +165,8 @@ def _prepare(name: str, builder: Any) -> None:
 def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
     strings = []
     if isinstance(features, tfds.features.FeaturesDict):
-        strings = [
-            key
-            for key, feature in features.items()
-            if feature.shape == () and feature.tf_dtype == tf.string
-        ]
+        single = {key: x for key, x in features.items() if x.shape == ()}
+        strings = [key for key, x in single.items() if x.tf_dtype == tf.string]
     if text_key is None:
         text_key = strings[0] if len(strings) == 1 else "text"
     if text_key not in strings:

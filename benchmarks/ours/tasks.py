@@ -128,13 +128,13 @@ def _epoch(case, model, opened, steps, trim):
         seq_length=case["length"],
         trims=trim,
     )
+    exact = not (options.fuse or options.xla)
     batches = length_batches.training_batches(
         opened,
         batch_size=case["rows"],
         seed=1,
-        trim=trim,
+        trim={"exact": exact} if trim else None,
         group_by_length=trim,
-        exact=not (options.fuse or options.xla),
     )
     trainer, iterator = Trainer(model, options), iter(batches)
     turns = itertools.count()

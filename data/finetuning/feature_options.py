@@ -3,20 +3,17 @@
 Axes: S sequence, C choices, L labels.
 """
 
-import dataclasses
 from typing import Any, Self
 
 from data.records.feature_spec import FeatureSpec, input_features
+from data.settings import Settings, setting
 from data.tasks.task import Task
 
 # The feature of windows with the number of their example, from 0.
 EXAMPLE_NUMBER = "example_number"
-# [CLS] a [SEP] b [SEP] with one token in each text.
-_MIN_SEQ_LENGTH = 5
 
 
-@dataclasses.dataclass(frozen=True)
-class FeatureOptions:
+class FeatureOptions(Settings, kw_only=False):
     """How examples are converted to rows.
 
     Attributes:
@@ -33,18 +30,14 @@ class FeatureOptions:
 
     kind: str
     labels: tuple[str, ...]
-    max_seq_length: int = 128
+    # At least [CLS] a [SEP] b [SEP].
+    max_seq_length: int = setting(128, least=5)
     cut: str = "longest"
     document_context: bool = False
     stride: int = 0
 
-    def __post_init__(self):
+    def _check(self) -> None:
         room = self.max_seq_length - 2
-        if self.max_seq_length < _MIN_SEQ_LENGTH:
-            raise ValueError(
-                f"--max_seq_length is {self.max_seq_length}, expected "
-                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP]."
-            )
         if self.document_context and self.kind != "tagging":
             raise ValueError(
                 f"--document_context is for tagging, not for {self.kind}."
@@ -57,8 +50,7 @@ class FeatureOptions:
         if self.stride > room:
             raise ValueError(
                 f"--long_text_stride={self.stride}; it must be {room} at most, "
-                "--max_seq_length without [CLS] and [SEP], or text between the "
-                "windows would be left out."
+                "--max_seq_length without [CLS] and [SEP], or text is lost."
             )
 
     @classmethod
@@ -81,12 +73,11 @@ def feature_specs(
 ) -> tuple[FeatureSpec, ...]:
     """The features of a task's records, under the original's names.
 
-    S is `max_seq_length`, L `num_labels`, which is C for choice. `input_ids`,
-    `input_mask` (1 = token, 0 = padding) and `segment_ids` are each [S], for
-    choice [C * S], one choice after the other. `label_ids` are an id [1], for
-    regression a float32 [1], for multilabel 0 and 1 [L], for tagging ids [S];
-    for tagging there is also `label_mask` [S] (1 = first wordpiece of a word
-    with a label in this row). `is_real_example` [1] is 0 for a batch's padding.
+    S is `max_seq_length`, L `num_labels`, which is C for choice. `INPUTS` are
+    each [S], for choice [C * S], one choice after the other. `label_ids` are an
+    id [1], for regression a float32 [1], for multilabel 0 and 1 [L], for
+    tagging ids [S], beside `label_mask` [S] (1 = first wordpiece of a word with
+    a label in this row). `is_real_example` [1] is 0 for a batch's padding.
 
     Source: file_based_convert_examples_to_features in run_classifier.py.
     """
@@ -102,15 +93,12 @@ def feature_specs(
     return (*inputs, *labels, FeatureSpec("is_real_example", 1))
 
 
-@dataclasses.dataclass(frozen=True)
 class TextFeatures(FeatureOptions):
     """How texts that get a vector each are converted to rows.
 
-    Attributes:
-      labels: names of the C texts of an example.
-      target_size: length of `label_ids`, the score or the teacher's vector; 0 =
-        there is neither.
-      vectors_sha256: checksum of the teacher's vectors.
+    `labels` are names of the C texts of an example. `target_size` is the length
+    of `label_ids`, the score or the teacher's vector; 0 = there is neither.
+    `vectors_sha256` is the checksum of the teacher's vectors.
     """
 
     kind: str = "texts"

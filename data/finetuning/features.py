@@ -65,29 +65,24 @@ class Converter:
     def __init__(self, tokenizer: FullTokenizer, options: FeatureOptions):
         self.report = RecordsReport()
         self._options = options
-        self._encode = tokenizer.encode
-        self._vocab = vocab = tokenizer.vocab
+        self._encode, vocab = tokenizer.encode, tokenizer.vocab
+        self._unknown = [vocab["[UNK]"]]
         self._marks = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
         self._label_ids = {label: i for i, label in enumerate(options.labels)}
-        self._truncate = {
-            "longest": packing.truncate_longest_first,
-            "first": packing.truncate_first,
-        }[options.cut]
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
         """Yields the rows of examples, feature name -> values.
 
         An example has one row, or with a stride one for each window. A tagged
         sentence longer than a row has several, and each word has its label in
-        one of them (see `tagging.words_of_rows`). Raises ValueError if a label,
-        choices or words do not fit the options, TypeError if an example has
-        another kind.
+        one of them (see `tagging.words_of_rows`). Raises ValueError or
+        TypeError if an example does not fit the options.
         """
         if self._options.kind == "tagging":
             made = self._tagging_rows(examples)
         else:
-            of_each = itertools.starmap(self._rows_of, enumerate(examples))
-            made = itertools.chain.from_iterable(of_each)
+            numbered = enumerate(examples)
+            made = (row for one in numbered for row in self._rows_of(*one))
         for row in made:
             row.setdefault("is_real_example", [1])
             self.report.num_records += 1
@@ -146,7 +141,8 @@ class Converter:
         for first, second in pairs:
             ids_a, ids_b = list(ids[first]), list(ids[second])
             room = self._options.max_seq_length - (3 if ids_b else 2)
-            num_lost += self._truncate(ids_a, ids_b, room)
+            texts = ids_a, ids_b, room, self._options.cut
+            num_lost += packing.truncate_ends(*texts)
             rows.append(self._inputs(ids_a, ids_b))
         self.report.num_shortened += num_lost > 0
         return {x: [i for row in rows for i in row[x]] for x in packing.INPUTS}
@@ -208,26 +204,25 @@ class Converter:
 
     def _document(self, sentences: list[TaggingExample]) -> Iterator[Row]:
         """Yields the rows of sentences that are each other's context."""
-        length = self._options.max_seq_length
-        room, stride = length - 2, self._options.stride
-        words = []
-        for sentence in sentences:
-            words += self._words(sentence, room)
-        start = 0
+        length, stride = self._options.max_seq_length, self._options.stride
+        room, start = length - 2, 0
+        words = [word for one in sentences for word in self._words(one, room)]
+        pieces = list(itertools.chain.from_iterable(words))
+        places = [0, *itertools.accumulate(map(len, words))]
         for sentence in sentences:
             labels = self._word_labels(sentence)
             end = start + len(labels)
-            cuts = tagging.cut_sentence(words[start:end], room, stride)
+            cuts = tagging.cut_sentence(places, start, end, room, stride)
             self.report.num_split += len(cuts) > 1
-            for first, last in cuts:
-                ids, label_ids, label_mask = tagging.tagged_part(
-                    words, labels[first:last], start + first, room
-                )
-                # [CLS] and [SEP] have no labels.
-                yield self._inputs(ids, []) | {
-                    "label_ids": packing.pad([0, *label_ids], length),
-                    "label_mask": packing.pad([0, *label_mask], length),
-                }
+            for part in cuts:
+                left, right = tagging.surroundings(places, *part, room)
+                row = self._inputs(pieces[places[left] : places[right]], [])
+                row["label_ids"], row["label_mask"] = [0] * length, [0] * length
+                for word in range(*part):
+                    place = 1 + places[word] - places[left]  # behind [CLS]
+                    row["label_ids"][place] = labels[word - start]
+                    row["label_mask"][place] = 1
+                yield row
             start = end
 
     def _words(self, sentence: TaggingExample, room: int) -> list[list[int]]:
@@ -236,8 +231,7 @@ class Converter:
         if not sentence.words:
             raise ValueError(f"example {sentence.guid} has no words.")
         # A word of control characters has a label but no wordpieces.
-        nothing = [self._vocab["[UNK]"]]
-        words = [self._encode(word) or nothing for word in sentence.words]
+        words = [self._encode(x) or self._unknown for x in sentence.words]
         self.report.num_shortened += any(len(word) > room for word in words)
         return [word[:room] for word in words]
 

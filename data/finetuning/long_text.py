@@ -37,12 +37,11 @@ class LongTextOptions(Settings):
     )
 
     def _check(self) -> None:
-        for name in ("stride", "pooling"):
-            value = getattr(self, name)
-            if self.mode != "windows" and value != getattr(type(self), name):
+        for flag, value in self.changed().items():
+            if self.mode != "windows":
                 raise ValueError(
-                    f"--long_text_{name}={value} is for --long_text=windows, "
-                    "which is not given; give both, or neither."
+                    f"--{flag}={value} is for --long_text=windows, which is "
+                    "not given; give both, or neither."
                 )
 
     def stride_of(self, max_seq_length: int) -> int:

@@ -20,13 +20,9 @@ _NEVER = float("-inf")
 class Spans(NamedTuple):
     """The best spans of each question, the best first.
 
-    Attributes:
-      score: float64 [B, M], start and end score together; -inf = there are no
-        more.
-      first: int64 [B, M], first wordpiece of the paragraph.
-      last: int64 [B, M], last one.
-      null: float64 [B], the score of no answer: the least that [CLS] has in
-        any window.
+    `score` float64 [B, M] is start and end score together, -inf = there are no
+    more; `first` and `last` int64 [B, M] are wordpieces of the paragraph;
+    `null` float64 [B] is the least score that [CLS] has in any window.
     """
 
     score: tf.Tensor
@@ -47,10 +43,9 @@ def best_spans(
     size = tf.shape(logits)[1]
     is_text = tf.sequence_mask(windows.rows.row_lengths(), size)
     logits = tf.where(is_text[:, :, tf.newaxis], logits, _NEVER)
-    pairs = zip(_pairs(logits, windows, options), (_NEVER, 0, 0), strict=True)
-    score, first, last = (
-        _by_question(x, windows.question, filler) for x, filler in pairs
-    )
+    score, *span = _pairs(logits, windows, options)
+    score = _by_question(score, windows.question, _NEVER)
+    first, last = (_by_question(x, windows.question, 0) for x in span)
     most = tf.minimum(_MOST_SPANS, tf.shape(score)[1])
     score, places = tf.math.top_k(score, most)
     null = tf.reduce_sum(tf.cast(logits[:, 0], tf.float64), axis=1)
@@ -75,24 +70,20 @@ def _pairs(
         tf.math.top_k(x, num_places) for x in tf.unstack(logits, axis=2)
     )
     start, end = tf.cast(start, tf.int64), tf.cast(end, tf.int64)
-    text_end = (windows.doc_offset + windows.doc_length)[:, tf.newaxis]
-    length = end[:, tf.newaxis, :] - start[:, :, tf.newaxis] + 1
-    possible = (
-        windows.has_best_context(start)[:, :, tf.newaxis]
-        & (end < text_end)[:, tf.newaxis, :]
-        & (length >= 1)
-        & (length <= options.max_answer_length)
-    )
+    possible = windows.has_best_context(start)[:, :, tf.newaxis]
+    start, end = start[:, :, tf.newaxis], end[:, tf.newaxis, :]
+    text_end = windows.doc_offset + windows.doc_length
+    possible &= end < text_end[:, tf.newaxis, tf.newaxis]
+    length = end - start + 1
+    possible &= (length >= 1) & (length <= options.max_answer_length)
     score = (
         tf.cast(start_score, tf.float64)[:, :, tf.newaxis]
         + tf.cast(end_score, tf.float64)[:, tf.newaxis, :]
     )
     score = tf.where(possible, score, _NEVER)
     shift = (windows.doc_start - windows.doc_offset)[:, tf.newaxis, tf.newaxis]
-    zeros = tf.zeros_like(length)
-    first = start[:, :, tf.newaxis] + shift + zeros
-    last = end[:, tf.newaxis, :] + shift + zeros
-    return score, first, last
+    first = start + shift + tf.zeros_like(length)
+    return score, first, first + length - 1
 
 
 def _by_question(

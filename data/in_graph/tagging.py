@@ -125,17 +125,14 @@ def _cuts(sentences, places, room, stride):
     )
     starts, ends = bounds[:, :-1], bounds[:, 1:]
     is_row = (starts < ends) | tf.equal(tf.range(tf.shape(starts)[1]), 0)
-    return (
-        tf.boolean_mask(starts, is_row),
-        tf.boolean_mask(ends, is_row),
-        tf.where(is_row)[:, 0],
-    )
+    starts, ends = (tf.boolean_mask(x, is_row) for x in (starts, ends))
+    return starts, ends, tf.where(is_row)[:, 0]
 
 
 def _surroundings(starts, ends, first, last, places, room):
     """Returns the words that each row shows, first and behind the last.
 
-    Both are int64 [N], as `tagging._surroundings` computes them for one row. So
+    Both are int64 [N], as `tagging.surroundings` computes them for one row. So
     are a row's own words (`starts`, `ends` exclusive) and its sentence's
     (`first`, `last` exclusive); `places` int64 [W + 1] is where each word
     begins, in wordpieces, of which `room` fit.

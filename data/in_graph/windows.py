@@ -14,13 +14,10 @@ from data.text.in_graph import packing
 class GraphWindows(NamedTuple):
     """The windows of all questions of a batch, in their order.
 
-    Attributes:
-      rows: int32 [N, (wordpieces)], `[CLS] question [SEP] text [SEP]`.
-      question: int64 [N], number of the question.
-      number: int64 [N], number among the windows of the question.
-      doc_offset: int64 [N], where in the row the text begins.
-      doc_start: int64 [N], first wordpiece of the paragraph in the row.
-      doc_length: int64 [N], how many there are.
+    `rows` are int32 [N, (wordpieces)], `[CLS] question [SEP] text [SEP]`; the
+    others int64 [N]: `number` counts the windows of a `question`, `doc_offset`
+    is where in the row the text begins, `doc_start` its first wordpiece in the
+    paragraph.
     """
 
     rows: tf.RaggedTensor
@@ -66,18 +63,12 @@ def make_windows(
     """
     num_query = tf.minimum(query_ids.row_lengths(), options.max_query_length)
     query = packing.beginnings(query_ids, num_query)
-    num_tokens = doc_ids.row_lengths()
     room = options.max_seq_length - num_query - 3
-    question, number, doc_start, doc_length = _spans(
-        num_tokens, room, options.doc_stride
-    )
-    first = tf.gather(doc_ids.row_starts(), question) + doc_start
-    parts = packing.slices(doc_ids.values, first, first + doc_length)
-    query = tf.gather(query, question)
+    parts, *places, doc_start = _parts(doc_ids, room, options.doc_stride)
+    query = tf.gather(query, places[0])
     rows, doc_offset = packing.add_special_tokens(query, parts, **special)
-    return GraphWindows(
-        rows, question, number, doc_offset, doc_start, doc_length
-    )
+    doc_length = parts.row_lengths()
+    return GraphWindows(rows, *places, doc_offset, doc_start, doc_length)
 
 
 def text_windows(
@@ -89,29 +80,28 @@ def text_windows(
     Returns the model's input, int32 [N, S] each, and the text of each row,
     int64 [N].
     """
-    num_tokens = ids.row_lengths()
-    room = tf.ones_like(num_tokens) * (max_seq_length - 2)
-    text, _, start, length = _spans(num_tokens, room, stride)
-    first = tf.gather(ids.row_starts(), text) + start
-    parts = packing.slices(ids.values, first, first + length)
+    room = tf.ones_like(ids.row_lengths()) * (max_seq_length - 2)
+    parts, text, *_ = _parts(ids, room, stride)
     batch = packing.pack(parts, None, max_seq_length=max_seq_length, **special)
     return batch, text
 
 
-def _spans(
-    num_tokens: tf.Tensor, room: tf.Tensor, stride: int
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+def _parts(
+    ids: tf.RaggedTensor, room: tf.Tensor, stride: int
+) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Divides texts as `text.spans.spans` does; an empty one has a part.
 
-    `num_tokens` and `room` are int64 [B]. Returns the number of the text, the
-    number within the text, first wordpiece and number of wordpieces of each
-    part, int64 [N] each.
+    `ids` are int32 [B, (wordpieces)], `room` int64 [B]. Returns the parts,
+    int32 [N, (wordpieces)], and of each the number of its text, its number
+    within the text and its first wordpiece there, int64 [N].
     """
+    num_tokens = ids.row_lengths()
     step = tf.minimum(tf.constant(stride, tf.int64), room)
     further = tf.maximum(num_tokens - room + step - 1, 0) // step
     numbers = tf.ragged.range(further + 1)
     text, number = numbers.value_rowids(), numbers.values
     start = number * tf.gather(step, text)
-    left = tf.gather(num_tokens, text) - start
-    length = tf.minimum(tf.gather(room, text), left)
-    return text, number, start, length
+    first = tf.gather(ids.row_starts(), text) + start
+    limit = tf.gather(ids.row_limits(), text)
+    last = tf.minimum(first + tf.gather(room, text), limit)
+    return packing.slices(ids.values, first, last), text, number, start

@@ -61,20 +61,16 @@ def find_segments(
 ) -> tuple[list[Segment], Losses]:
     """Verifies every byte of a record file and returns its undamaged parts.
 
-    Damaged contents lose one record; a damaged length or a truncation loses the
-    rest of the file, as any damage of a gzip file does. Without
-    `skip_bad_records`, damage and an empty file raise DamagedError, which names
-    the record.
+    Damaged contents lose one record; a damaged length, a truncation and any
+    damage of a gzip file lose the rest of the file. Without `skip_bad_records`,
+    damage and an empty file raise DamagedError, which names the record.
     """
     compression = "GZIP" if tfrecord.is_gzip(path) else ""
     try:
         count = reading.count_records(path)
-        if compression and not _count_readable(path, most=1):
+        if compression and next(_unzipped(path), None) is None:
             # Python accepts gzip headers that zlib refuses.
-            raise DamagedError(
-                f"{path}: record 1 is cut short or damaged; copy or write the "
-                "file again."
-            )
+            raise DamagedError(f"{path}: record 1 is damaged; write it again.")
         return [Segment(path, compression, 0, 1, count)], Counter()
     except DamagedError as error:
         if not skip_bad_records:
@@ -82,26 +78,25 @@ def find_segments(
         damage, _, _ = str(error).rpartition("; ")  # without the remedy
     size = files.size(path)
     if compression:
-        runs, num_damaged, lost_from = [(0, 1, _count_readable(path))], 0, size
+        count = sum(1 for _ in _unzipped(path))
+        runs, num_damaged, lost_from = [(0, 1, count)], 0, size
     else:
         runs, num_damaged, lost_from = tfrecord.survey(path)
     segments = [Segment(path, compression, *run) for run in runs if run[-1]]
+    kept = sum(segment.count for segment in segments)
     losses = Counter(
-        files=1,
-        kept=sum(segment.count for segment in segments),
-        records=num_damaged,
-        bytes=size - lost_from,
+        files=1, kept=kept, records=num_damaged, bytes=size - lost_from
     )
     logging.warning("--skip_bad_records: %s (%s).", damage, describe(losses))
     return segments, losses
 
 
-def _count_readable(path, most=-1):
-    """Counts the records that TensorFlow can read of a damaged gzip file."""
+def _unzipped(path):
+    """Yields the records that TensorFlow can read of a gzip file."""
     # TensorFlow decompresses in other portions than Python, so they can read
     # different numbers of records before the damage.
-    records = tf.data.TFRecordDataset(path, "GZIP").take(most).ignore_errors()
-    return sum(1 for _ in records)
+    records = tf.data.TFRecordDataset(path, "GZIP").ignore_errors()
+    return records.as_numpy_iterator()
 
 
 def find_damage(segments: Sequence[Segment]) -> str | None:
@@ -119,25 +114,25 @@ def find_damage(segments: Sequence[Segment]) -> str | None:
     return None
 
 
-def find_misfit(
+def check_fit(
     segments: Sequence[Segment],
     specs: Sequence[FeatureSpec],
     sample: int | None = None,
-) -> str | None:
-    """Describes the first record that does not fit the model; None = all fit.
+) -> None:
+    """Raises ValueError for the first record that does not fit the model.
 
     Checks `sample` records of the segments; None = all of them.
     """
     numbered = itertools.chain.from_iterable(map(_numbered, segments))
     checked = itertools.islice(numbered, sample)
     while some := list(itertools.islice(checked, _CHECKED_AT_ONCE)):
-        misfit = reading.find_misfit(specs, [record for *_, record in some])
-        if misfit:
-            path, number, _ = some[misfit[0]]
-            return (
-                f"{path}, record {number}: {misfit[1]}; write the file again."
-            )
-    return None
+        try:
+            reading.parse_batch(specs, [record for *_, record in some])
+        except tf.errors.InvalidArgumentError:
+            for path, number, record in some:
+                place = f"{path}, record {number}"
+                reading.check_record(specs, place, record)
+            raise
 
 
 def _numbered(segment):
@@ -145,9 +140,7 @@ def _numbered(segment):
     path, first = segment.path, segment.number
     files.require_file(path, "record")
     if segment.compression:
-        # By TensorFlow: see `_count_readable`.
-        dataset = tf.data.TFRecordDataset(path, "GZIP").ignore_errors()
-        records = dataset.as_numpy_iterator()
+        records = _unzipped(path)
     else:
         records = tfrecord.read_records(path, segment.start, first)
     some = itertools.islice(records, segment.count)
@@ -161,9 +154,8 @@ def naming_damage(
 ) -> Iterator[None]:
     """Adds file and record to the errors of reading inside the block.
 
-    Raises:
-      DamagedError: a file was changed or removed during the run.
-      ValueError: a record does not fit.
+    Raises DamagedError if a file was changed or removed during the run,
+    ValueError if a record does not fit.
     """
     try:
         yield
@@ -172,8 +164,7 @@ def naming_damage(
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
         if reading.OUT_OF_RANGE in str(cause):
-            if misfit := find_misfit(segments, specs):
-                raise ValueError(misfit) from error
+            check_fit(segments, specs)
         if isinstance(cause, _READ_ERRORS):
             if damage := find_damage(segments):
                 raise DamagedError(

@@ -8,6 +8,7 @@ Axes: N examples, C texts of an example, S wordpieces, B batch.
 
 import bisect
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,33 +69,27 @@ class DistinctBatches:
             blocks.append(block)
             ids = reading.parse_batch(specs, block)["input_ids"].numpy()
             # Equal texts have equal numbers.
-            keys += [
-                [hash(text.tobytes()) for text in example]
-                for example in ids.reshape(len(ids), num_texts, -1)
-            ]
+            examples = ids.reshape(len(ids), num_texts, -1)
+            keys += [[hash(x.tobytes()) for x in texts] for texts in examples]
         self._records = tf.concat(blocks, axis=0)
         self._keys = np.array(keys)
-        self._check(self._pass(0).size)
-
-    def _pass(self, number: int) -> np.ndarray:
-        rng = np.random.default_rng([self._seed, number])
-        return distinct_order(self._keys, self._batch_size, rng)
-
-    def _check(self, used: int) -> None:
-        count = len(self._keys)
+        count, used = len(self._keys), self._pass(0).size
         if not used:
             raise ValueError(
-                f"--train_batch_size={self._batch_size}: {count} examples with "
-                f"{len(np.unique(self._keys))} distinct texts do not fill a "
-                "batch in which no text occurs twice; give a smaller one, or "
-                "more texts."
+                f"--train_batch_size={batch_size}: {count} examples with "
+                f"{len(np.unique(self._keys))} distinct texts fill no batch "
+                "without a text twice; give a smaller one, or more texts."
             )
         log = logging.warning if count - used > _MUCH * count else logging.info
         log(
             f"Each pass leaves out about {count - used} of {count} examples, "
-            f"others each time, so that every batch of {self._batch_size} is "
-            "full and has no text twice."
+            f"others each time, so that every batch of {batch_size} is full "
+            "and has no text twice."
         )
+
+    def _pass(self, number: int) -> np.ndarray:
+        rng = np.random.default_rng([self._seed, number])
+        return distinct_order(self._keys, self._batch_size, rng)
 
     def dataset(self, first_example: int, shard: Shard) -> tf.data.Dataset:
         """Returns a shard's rows of the batches after some examples."""
@@ -108,9 +103,8 @@ class DistinctBatches:
                 yield from order[left:, rows]
                 left = max(0, left - len(order))
 
-        some = tf.data.Dataset.from_generator(
-            places, output_signature=tf.TensorSpec([size], tf.int64)
-        )
+        spec = tf.TensorSpec([size], tf.int64)
+        some = tf.data.Dataset.from_generator(places, output_signature=spec)
         records, specs = self._records, self._files.specs
         return some.map(
             lambda i: reading.parse_batch(specs, tf.gather(records, i))
@@ -122,9 +116,7 @@ def text_batches(
     *,
     num_texts: int,
     distinct: DistinctBatches | None,
-    trim: bool,
-    exact: bool,
-    multiple: int,
+    trim: Mapping[str, Any] | None,
     **place: Any,
 ) -> tf.data.Dataset:
     """Returns endless batches with inputs of each of C texts by its number.
@@ -137,17 +129,15 @@ def text_batches(
         batches = distinct.dataset(place["first_example"], place["shard"])
     else:
         batches = length_batches.training_batches(
-            files, trim=False, num_choices=num_texts, **place
+            files, num_choices=num_texts, **place
         )
 
     def divided(batch):
         parts = [tf.split(batch.pop(x), num_texts, axis=1) for x in INPUTS]
         for number, texts in enumerate(zip(*parts, strict=True)):
             text = dict(zip(INPUTS, texts, strict=True))
-            if trim:
-                text = length_batches.trim_batch(
-                    text, exact=exact, multiple=multiple
-                )
+            if trim is not None:
+                text = length_batches.trim_batch(text, **trim)
             batch |= {f"{name}_{number}": x for name, x in text.items()}
         return batch
 

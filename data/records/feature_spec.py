@@ -35,13 +35,9 @@ _KIND_TAGS = {"int64": b"\x1a", "float32": b"\x12"}
 class FeatureSpec(NamedTuple):
     """One feature of a record.
 
-    Attributes:
-      name: key in the `tf.train.Example`.
-      length: number of values in each record.
-      dtype: type on disk.
-      flag: flag that sets the length, for error messages.
-      limit: upper bound (exclusive) of the values, which must be at least 0;
-        None = any value.
+    `length` is the number of values in each record, `flag` the flag that sets
+    it, for errors; `dtype` the type on disk; `limit` the upper bound
+    (exclusive) of the values, which must be at least 0; None = any value.
     """
 
     name: str
@@ -64,8 +60,7 @@ def pretraining_features(
 ) -> tuple[FeatureSpec, ...]:
     """The features of a pretraining record, under the original's names.
 
-    These are `input_ids`, `input_mask` (1 = token, 0 = padding) and
-    `segment_ids`, each [S]; `masked_lm_positions`, `masked_lm_ids` and
+    These are `INPUTS`, each [S]; `masked_lm_positions`, `masked_lm_ids` and
     `masked_lm_weights` (1.0 = a prediction, 0.0 = padding), each [P];
     `next_sentence_labels` [1] (0 = the next sentence, 1 = random, `NO_PAIR` =
     no pair). Records without `masked` are masked while they are read; those

@@ -19,6 +19,7 @@ _FILES_AT_ONCE = 4
 # window costs a few megabytes and mixes better.
 _SHUFFLE_WINDOW = 10_000
 _SAMPLE = 1000  # records of each file whose values are checked at the start
+_READ_BYTES = 256 << 10  # as tf.data.TFRecordDataset reads at once
 _PARSED_AT_ONCE = 256  # records parsed in one call
 # Reorders the shuffled serialized records of a pass. The other arguments are
 # the number of the pass (int64 scalar), the files and the batch size.
@@ -62,19 +63,16 @@ def open_records(
 ) -> RecordFiles:
     """Checks record files, plain or gzip, before a run starts.
 
-    Every record's checksum is verified while counting; features are checked on
-    each file's first record, values on its first 1000 records. Later values are
-    checked when their batch is parsed, see `naming_damage`. `limits` are
-    feature name -> upper bound (exclusive) of its values, such as the size of
-    the vocabulary for `input_ids`; names that are not in `specs` are ignored.
-    With `skip_bad_records`, damaged records are left out, with a warning.
+    Every record's checksum is verified while counting; features and values are
+    checked on each file's first 1000 records. Later ones are checked when their
+    batch is parsed, see `naming_damage`. `limits` are feature name -> upper
+    bound (exclusive) of its values, such as the size of the vocabulary for
+    `input_ids`; names that are not in `specs` are ignored. With
+    `skip_bad_records`, damaged records are left out, with a warning.
 
-    Raises:
-      FileNotFoundError: a file is missing.
-      tfrecord.DamagedError: a file is truncated, damaged or empty; names the
-        record.
-      ValueError: records do not match the specs, or no record can be read;
-        names the file, the value found and the one expected.
+    Raises FileNotFoundError; tfrecord.DamagedError, which names the record, if
+    a file is truncated, damaged or empty; ValueError if records do not match
+    the specs, or no record can be read.
     """
     # The values of all records are checked while they are parsed.
     specs = tuple(spec._replace(limit=limits.get(spec.name)) for spec in specs)
@@ -82,13 +80,8 @@ def open_records(
     for path in paths:
         found, lost = damage.find_segments(path, skip_bad_records)
         losses += lost
-        if not found:
-            continue
         segments += found
-        first = next(iter(_read(found).take(1))).numpy()
-        reading.check_record(specs, path, first)
-        if misfit := damage.find_misfit(found, specs, _SAMPLE):
-            raise ValueError(misfit)
+        damage.check_fit(found, specs, _SAMPLE)
     if not segments:
         raise ValueError(
             f"none of {len(paths)} record files has a record that can be read "
@@ -115,17 +108,15 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Returns endless shuffled full batches, the same at every start.
 
-    The order of files and records in a pass depends only on the seed and the
-    number of the pass. If there are at least as many files as workers, worker i
-    of n reads files i, i + n, ... in passes of its own. Otherwise each worker
-    reads all files and takes its rows of the batches that a single worker would
-    get.
+    The order in a pass depends only on the seed and the number of the pass. If
+    there are at least as many files as workers, worker i of n reads files i, i
+    + n, ... in passes of its own. Otherwise each reads all files and takes its
+    rows of the batches that a single worker would get.
 
     `batch_size` is that of all workers. The first `first_example` examples of
     all workers are skipped: they were used before a resume. A `shuffle_window`
-    of 1 record leaves the order. The result is feature name -> tensor
-    [batch_size / shard.count, length]. Raises ValueError if the workers would
-    not have equally many rows.
+    of 1 record leaves the order. Returns feature name -> tensor [batch_size /
+    shard.count, length]; ValueError if this is not a whole number.
 
     Source: `run_pretraining.input_fn_builder`.
     """
@@ -149,9 +140,8 @@ def training_batches(
         stream = _shuffled_pass(files, seed, number, shuffle_window)
         if arrange:
             stream = arrange(stream, number, files, batch_size)
-        return stream.skip(
-            tf.where(tf.equal(number, first_pass), np.int64(skipped), 0)
-        )
+        is_first = tf.equal(number, first_pass)
+        return stream.skip(tf.where(is_first, np.int64(skipped), 0))
 
     numbers = tf.data.Dataset.counter(start=first_pass)
     return _parsed(numbers.flat_map(pass_over), files, batch_size, shard)
@@ -164,15 +154,13 @@ def _shuffled_pass(files, seed, number, shuffle_window):
     # at 0.
     tf.random.set_seed(seed % (2**31 - 1) or 1)
     order = tf.random.experimental.stateless_shuffle(
-        tf.range(len(files.segments)),
-        seed=tf.stack([np.int64(seed), number]),
+        tf.range(len(files.segments)), seed=tf.stack([np.int64(seed), number])
     )
-    stream = _read(files.segments, order, side_by_side=_FILES_AT_ONCE)
+    stream = _read(files, order, side_by_side=_FILES_AT_ONCE)
     if shuffle_window > 1:
+        seed = np.int64(seed) * 1_000_003 + number
         stream = stream.shuffle(
-            shuffle_window,
-            seed=np.int64(seed) * 1_000_003 + number,
-            reshuffle_each_iteration=False,
+            shuffle_window, seed=seed, reshuffle_each_iteration=False
         )
     return stream
 
@@ -188,9 +176,8 @@ def _own_files(files, shard):
     if not 0.5 <= share <= 2:
         logging.warning(
             f"The files are so unequal that this worker has {share:.1f} times "
-            "its share of the records, and its records come up the "
-            f"{'less' if share > 1 else 'more'} often; write files of equal "
-            "size."
+            f"its share of the records, each {'less' if share > 1 else 'more'} "
+            "often than those of others; write files of equal size."
         )
     return own
 
@@ -209,7 +196,7 @@ def evaluation_batches(
 
 def file_order(files: RecordFiles) -> tf.data.Dataset:
     """Returns the serialized records in file order, each once."""
-    return _read(files.segments)
+    return _read(files, tf.range(len(files.segments)), side_by_side=1)
 
 
 def mapped(batches: tf.data.Dataset, function: Callable) -> tf.data.Dataset:
@@ -219,27 +206,29 @@ def mapped(batches: tf.data.Dataset, function: Callable) -> tf.data.Dataset:
     ).prefetch(tf.data.AUTOTUNE)
 
 
-def _read(segments, order=None, side_by_side=1):
+def _read(files, order, side_by_side):
     """Reads the records of segments in `order`, several in parallel."""
-    paths, compressions, starts, _, counts = (
-        tf.constant(np.array(column)) for column in zip(*segments, strict=True)
-    )
-    if order is None:
-        order = tf.range(len(segments))
+    columns = map(np.array, zip(*files.segments, strict=True))
+    paths, compressions, starts, _, counts = map(tf.constant, columns)
 
     def read(i):
-        if any(segment.start for segment in segments):
-            records = reading.read_from(paths[i], compressions[i], starts[i])
-        else:
-            records = tf.data.TFRecordDataset(paths[i], compressions[i])
+        # tf.data.TFRecordDataset has no offset. Its kernel has one but cannot
+        # be the outermost dataset, because its AsGraphDef leaves it out.
+        variant = tf.raw_ops.TFRecordDatasetV2(
+            filenames=[paths[i]],
+            compression_type=compressions[i],
+            buffer_size=tf.constant(_READ_BYTES, tf.int64),
+            byte_offsets=[starts[i]],
+        )
+        spec = tf.TensorSpec([], tf.string)
+        records = tf.data.experimental.from_variant(variant, spec)
         # tf.data takes some truncated records for the end of a file.
         complete = tf.data.experimental.assert_cardinality(counts[i])
         return records.take(counts[i]).apply(complete)
 
+    at_once = min(side_by_side, len(files.segments))
     return tf.data.Dataset.from_tensor_slices(order).interleave(
-        read,
-        cycle_length=min(side_by_side, len(segments)),
-        block_length=16,
+        read, cycle_length=at_once, block_length=16
     )
 
 
@@ -252,9 +241,8 @@ def _parsed(stream, files, batch_size, shard):
 
     def parse(serialized):
         own = tf.reshape(serialized, parts)[:, shard.rows_of(batch_size)]
-        batches = reading.parse_batch(
-            files.specs, tf.reshape(own, [together * size])
-        )
+        own = tf.reshape(own, [together * size])
+        batches = reading.parse_batch(files.specs, own)
         return {
             name: tf.reshape(values, [together, size, values.shape[1]])
             for name, values in batches.items()

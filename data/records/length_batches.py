@@ -8,6 +8,7 @@ of a window.
 """
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,20 +47,18 @@ def training_batches(
     *,
     seed: int,
     shuffle_window: int = 0,
-    trim: bool = True,
-    exact: bool = False,
-    multiple: int = 1,
+    trim: Mapping[str, Any] | None = None,
     group_by_length: bool = False,
     num_choices: int = 1,
     **place: Any,
 ) -> tf.data.Dataset:
     """Returns endless shuffled full batches, the same at every start.
 
-    See `input_pipeline.training_batches`, also for `place`, and `trim_batch`
-    for `exact`, `multiple` and `num_choices`. A `shuffle_window` of 0 is all
-    records. `trim` cuts each worker's batch to its longest example; False for a
-    TPU, which needs one length. `group_by_length` puts examples of similar
-    length into a batch; each pass still contains every example once.
+    See `input_pipeline.training_batches`, also for `place`. A `shuffle_window`
+    of 0 is all records. `trim` are options of `trim_batch`, which cuts each
+    worker's batch to its longest example; None for a TPU, which needs one
+    length. `group_by_length` puts examples of similar length into a batch; each
+    pass still contains every example once.
 
     Source: `run_classifier.file_based_input_fn_builder`.
     """
@@ -72,11 +71,9 @@ def training_batches(
         arrange=grouping(seed, num_choices) if group_by_length else None,
         **place,
     )
-    if not trim:
+    if trim is None:
         return batches
-    return trimmed(
-        batches, num_choices=num_choices, exact=exact, multiple=multiple
-    )
+    return trimmed(batches, num_choices=num_choices, **trim)
 
 
 def trimmed(batches: tf.data.Dataset, **options: Any) -> tf.data.Dataset:
@@ -114,22 +111,18 @@ def all_examples(
     def parse(indices, serialized):
         batch = reading.parse_batch(files.specs, serialized)
         batch["example_index"] = tf.cast(indices, tf.int32)[:, tf.newaxis]
-        batch = _filled_up(batch, batch_size)
+        size = batch_size
+        if trim:
+            size *= -(-tf.size(indices) // batch_size)
+        batch = _filled_up(batch, size)
         if trim:
             batch = trim_batch(
                 batch, num_choices, exact=True, multiple=multiple
             )
-        else:
-            batch = {
-                name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
-                for name, x in batch.items()
-            }
-        if shard.count > 1:
-            ids = batch["example_index"]
-            size = (ids.shape[0] or tf.shape(ids)[0]) // shard.count
-            rows = slice(shard.index * size, (shard.index + 1) * size)
-            batch = {name: x[rows] for name, x in batch.items()}
-        return batch
+        return {
+            name: tf.split(x, shard.count)[shard.index]
+            for name, x in batch.items()
+        }
 
     return input_pipeline.mapped(stream, parse)
 
@@ -145,9 +138,8 @@ def _sorted_batches(files, batch_size, num_choices):
         lengths = _lengths(files.specs, num_choices, serialized)
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         cuts = _cuts(tf.gather(lengths, order), batch_size, size // num_choices)
-        indices, serialized = (
-            tf.gather(x, order) for x in (indices, serialized)
-        )
+        indices = tf.gather(indices, order)
+        serialized = tf.gather(serialized, order)
         return tf.data.Dataset.from_tensor_slices((cuts[:-1], cuts[1:])).map(
             lambda start, end: (indices[start:end], serialized[start:end])
         )
@@ -172,9 +164,7 @@ def _cuts(lengths, batch_size, longest):
     ends = tf.minimum(starts + most, tf.size(lengths))
     (cuts,) = tf.while_loop(
         lambda cuts: cuts[-1] < tf.size(lengths),
-        lambda cuts: [
-            tf.concat([cuts, [ends[cuts[-1] // batch_size]]], axis=0)
-        ],
+        lambda cuts: [tf.concat([cuts, [ends[cuts[-1] // batch_size]]], 0)],
         [tf.constant([0])],
         shape_invariants=[tf.TensorShape([None])],
     )
@@ -220,11 +210,9 @@ def trim_batch(
     def cut(x):
         width = x.shape[1] // (num_choices * size)  # L for scores, else 1
         rows = tf.reshape(x, [-1, num_choices, size, width])[:, :, :length]
+        rows = tf.reshape(rows, [tf.shape(x)[0], num_choices * length * width])
         # Keeps the static batch size, which strategies need.
-        return tf.ensure_shape(
-            tf.reshape(rows, [tf.shape(x)[0], num_choices * length * width]),
-            [x.shape[0], None],
-        )
+        return tf.ensure_shape(rows, [x.shape[0], None])
 
     return batch | {name: cut(batch[name]) for name in names}
 
@@ -257,11 +245,9 @@ def grouping(seed: int, num_choices: int = 1) -> input_pipeline.Arrange:
         size = min(_BATCHES_OF_WINDOW, most) * batch_size
 
         def group(i, window):
-            order = _grouped_order(
-                _lengths(files.specs, num_choices, window),
-                batch_size,
-                seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
-            )
+            lengths = _lengths(files.specs, num_choices, window)
+            of_window = tf.stack([np.int64(seed), number * 1_000_003 + i])
+            order = _grouped_order(lengths, batch_size, seed=of_window)
             return tf.data.Dataset.from_tensor_slices(tf.gather(window, order))
 
         windows = stream.skip(rest).batch(size).enumerate().flat_map(group)
@@ -278,18 +264,16 @@ def _grouped_order(lengths, batch_size, *, seed):
     num_examples = tf.shape(lengths)[0]
     whole = num_examples // batch_size * batch_size
     order = tf.argsort(lengths[:whole], stable=True)
-    order = tf.random.experimental.stateless_shuffle(
-        tf.reshape(order, [-1, batch_size]), seed=seed
-    )
+    order = tf.reshape(order, [-1, batch_size])
+    order = tf.random.experimental.stateless_shuffle(order, seed=seed)
     rest = tf.range(whole, num_examples)
     return tf.concat([tf.reshape(order, [-1]), rest], axis=0)
 
 
-def _filled_up(batch, batch_size):
-    """Fills a batch up to a multiple of B with copies of its first example."""
-    size = tf.shape(batch["example_index"])[0]
-    places = tf.range(size + -size % batch_size)
-    is_added = places >= size
+def _filled_up(batch, size):
+    """Fills a batch up to a size with copies of its first example."""
+    places = tf.range(size)
+    is_added = places >= tf.shape(batch["example_index"])[0]
     rows = tf.where(is_added, 0, places)
     batch = {name: tf.gather(x, rows) for name, x in batch.items()}
     real = batch.get("is_real_example", tf.ones_like(batch["example_index"]))

@@ -59,10 +59,11 @@ def make_once(
     """
     if check:
         check(facts)
-    manifest = manifests.read(path + files.MANIFEST_SUFFIX, facts)
+    manifest = manifests.read(path + files.MANIFEST_SUFFIX)
     try:
-        report = report_type(**manifest["report"])
-        report.reused = manifests.is_complete(path, manifest["sha256"])
+        report, sha256 = report_type(**manifest["report"]), manifest["sha256"]
+        is_same = manifest["made_from"] == facts
+        report.reused = is_same and manifests.is_complete(path, sha256)
     except (KeyError, TypeError):
         report = None  # no manifest, or not written by `make_once`
     if not report or not report.reused:

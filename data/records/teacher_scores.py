@@ -25,17 +25,12 @@ def add_scores(
 ) -> RecordFiles:
     """Writes records with a teacher's scores, unless an earlier run did so.
 
-    Args:
-      path: path of the new file.
-      facts: what the scores depend on beside the records of the first part.
-      spec: the feature of the scores.
-      compute: returns the scores of a part's records in their order, float32
-        [N, L], or of their wordpieces, [N, up to S, L].
-      *parts: files of the train set with the same features. Only labels of the
-        first one count.
-
-    Returns:
-      The new file: the records of all parts, with the scores and `is_labeled`.
+    `parts` are files of the train set with the same features; only labels of
+    the first one count. `compute` returns the scores (`spec`) of a part's
+    records in their order, float32 [N, L], or of their wordpieces, [N, up to S,
+    L]; `facts` are what they depend on beside the records of the first part.
+    Returns the new file: the records of all parts, with the scores and
+    `is_labeled`.
     """
     specs = spec, _LABELED
 

@@ -150,8 +150,8 @@ def _contents(path: str, start: int = 0) -> Iterator[tuple[bytes, bool]]:
             yield record, checksum == _checksum(record)
 
 
-class RecordWriter:
-    """Writes a TFRecord file; use it as a context manager.
+class RecordWriter(contextlib.AbstractContextManager):
+    """Writes a TFRecord file, which is complete after the block.
 
     The same records give the same bytes; the gzip header has no time or name.
     `gzip` makes pretraining records three times smaller, and reading takes
@@ -164,9 +164,7 @@ class RecordWriter:
         self._file = files.open_write(path)
         self._compressor = None
         if compression == "gzip":
-            self._compressor = zlib.compressobj(
-                _GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW
-            )
+            self._compressor = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_WINDOW)
         self._sha256 = hashlib.sha256()
 
     @property
@@ -186,9 +184,6 @@ class RecordWriter:
         """Writes bytes and adds them to the checksum."""
         self._sha256.update(data)
         self._file.write(data)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, kind, *_):
         # An error of the block is not hidden by one of closing the file.

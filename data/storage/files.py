@@ -165,33 +165,23 @@ def expand_patterns(patterns: str) -> list[str]:
     is missing.
     """
     paths = []
-    for pattern in _split(patterns):
+    for pattern in _split(patterns) or [""]:
+        missing = []
         if exists(pattern):
             matches = [pattern]  # a path may contain brackets
         elif _SHARDED.fullmatch(pattern):
             matches = _shards(pattern, "input_file")
-            if missing := [path for path in matches if not exists(path)]:
-                raise FileNotFoundError(
-                    f"--input_file: {pattern} stands for {len(matches)} files, "
-                    f"but {len(missing)} of them are missing, the first is "
-                    f"{missing[0]} (looked from {os.getcwd()}); write them, or "
-                    "give files that exist."
-                )
+            missing = [path for path in matches if not exists(path)]
         else:
-            matches = [
-                path
-                for path in find(pattern)
-                if _INCOMPLETE not in path
-                and not path.endswith(MANIFEST_SUFFIX)
-            ]
-        if not matches:
+            whole = [x for x in find(pattern) if _INCOMPLETE not in x]
+            matches = [x for x in whole if not x.endswith(MANIFEST_SUFFIX)]
+            missing = [] if matches else [pattern]
+        if missing:
             raise FileNotFoundError(
-                f"--input_file: no file matches {pattern!r} (looked from "
-                f"{os.getcwd()}); give an existing file or glob."
+                f"--input_file: no file matches {missing[0]!r} (looked from "
+                f"{os.getcwd()}); give existing files or globs."
             )
         paths.extend(matches)
-    if not paths:
-        raise FileNotFoundError("--input_file is empty; give a file or a glob.")
     return paths
 
 
@@ -201,11 +191,8 @@ def expand_shards(patterns: str) -> list[str]:
     `out@64` stands for `out-00000-of-00064` to `out-00063-of-00064`, as in
     TensorFlow. Raises ValueError if a number of shards is not 1 to 99999.
     """
-    return [
-        path
-        for pattern in _split(patterns)
-        for path in _shards(pattern, "output_file")
-    ]
+    shards = (_shards(pattern, "output_file") for pattern in _split(patterns))
+    return list(itertools.chain.from_iterable(shards))
 
 
 def _split(patterns: str) -> list[str]:
@@ -230,11 +217,8 @@ def read_lines(path: str) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 text file without `\n`.
 
     Only `\n` ends a line; U+2028 and form feeds do not. A byte-order mark at
-    the start of the file is dropped.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: a line is not UTF-8; names file, line and byte.
+    the start of the file is dropped. Raises FileNotFoundError, or ValueError
+    with file, line and byte if a line is not UTF-8.
     """
     require_file(path, "text")
     with open_read(path) as file:
@@ -265,9 +249,7 @@ def decode_line(line: bytes, name: str, number: int) -> str:
         if number == 1 and line.startswith(_GZIP):
             remedy = "the file is compressed: unpack it with `gunzip`"
         elif number == 1 and line.startswith(_UTF16):
-            remedy = (
-                "the file is UTF-16: `iconv -f utf-16 -t utf-8` converts it"
-            )
+            remedy = "it is UTF-16: `iconv -f utf-16 -t utf-8` converts it"
         raise ValueError(
             f"{name}, line {number}: byte {error.start + 1} of the line is "
             f"0x{line[error.start]:02x}, which is not UTF-8; {remedy}."
@@ -301,8 +283,7 @@ def check_writable(folder: str, flag: str = "output_dir") -> None:
     except (OSError, *op_errors()) as error:
         raise OSError(
             f"--{flag}: {folder or '.'} cannot be written "
-            f"({str(error).splitlines()[0]}); check the path and its "
-            "permissions."
+            f"({str(error).splitlines()[0]}); check its permissions."
         ) from error
 
 

@@ -99,8 +99,7 @@ def _open_locked(path: str) -> int:
                 raise
             logging.warning(
                 f"{path}: this file system has no locks "
-                f"({os.strerror(error.errno)}): nothing keeps a second run off "
-                "this folder. Do not start one."
+                f"({os.strerror(error.errno)}): start no second run here."
             )
         # The previous holder may just have removed this file: then another
         # process can create and lock a new one.

@@ -42,33 +42,25 @@ def truncate_seq_pair(
         longer.pop(0 if rng.random() < 0.5 else -1)
 
 
-def truncate_longest_first(
-    tokens_a: list[int], tokens_b: list[int], max_num_tokens: int
+def truncate_ends(
+    tokens_a: list[int],
+    tokens_b: list[int],
+    max_num_tokens: int,
+    cut: str = "longest",
 ) -> int:
-    """Shortens a pair in place until both fit; returns the tokens lost.
+    """Shortens a pair at its ends until both fit; returns the tokens lost.
 
-    The longer sequence (b if equal) loses its last token, one at a time.
+    `cut` is `longest`: the longer sequence (b if equal) loses its last token,
+    one at a time; or `first`: the first one loses tokens, and the second, such
+    as a question on an article, only if it does not fit alone.
 
     Source: _truncate_seq_pair in run_classifier.py.
     """
     num_lost = max(0, len(tokens_a) + len(tokens_b) - max_num_tokens)
-    for _ in range(num_lost):
-        longer = tokens_a if len(tokens_a) > len(tokens_b) else tokens_b
-        longer.pop()
-    return num_lost
-
-
-def truncate_first(
-    tokens_a: list[int], tokens_b: list[int], max_num_tokens: int
-) -> int:
-    """Shortens the first sequence at its end; returns the tokens lost.
-
-    The second, such as a question on an article, is cut only if it does not fit
-    alone.
-    """
-    num_lost = max(0, len(tokens_a) + len(tokens_b) - max_num_tokens)
-    del tokens_a[max(0, len(tokens_a) - num_lost) :]
-    del tokens_b[max_num_tokens:]
+    # What the first keeps at least, if it has as many.
+    least = {"longest": (max_num_tokens + 1) // 2, "first": 0}[cut]
+    del tokens_a[max(max_num_tokens - len(tokens_b), least) :]
+    del tokens_b[max_num_tokens - len(tokens_a) :]
     return num_lost
 
 

@@ -19,15 +19,9 @@ from typing import Any
 # The original has `load_vocab` in this file.
 from data.text.vocabulary import load_vocab, require_tokens
 
-_CJK_RANGES = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
+_CJK = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df"
+    "\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 # Python's split() splits at these control characters. BERT deletes them first,
 # so the text around them is one word.
@@ -52,10 +46,9 @@ class FullTokenizer:
 
     Text is split by `BasicTokenizer` and `WordpieceTokenizer`; set
     `do_lower_case` to False for a cased vocabulary. No text is special:
-    `[MASK]` becomes `[`, `mask`, `]`, unless `never_split` has it. Tokens of
-    the vocabulary in `never_split` stay whole wherever a text has them; the
-    text before and the text after are tokenized separately. Raises ValueError
-    if such a token is not in the vocabulary.
+    `[MASK]` becomes `[`, `mask`, `]`, unless `never_split` has it. Its tokens
+    stay whole wherever a text has them; the text before and the text after are
+    tokenized separately. ValueError: they are not in the vocabulary.
 
     `vocab` is token -> id, `inv_vocab` id -> token.
 
@@ -117,8 +110,10 @@ class FullTokenizer:
 
     def _divided(self, text: str) -> list[tuple[str, bool]]:
         """Returns the parts of a text; which ones `never_split` has."""
-        texts = self._never_split.split(text) if self._never_split else [text]
-        return [(part, number % 2 == 1) for number, part in enumerate(texts)]
+        if not self._never_split:
+            return [(text, False)]
+        parts = self._never_split.split(text)
+        return [(part, number % 2 == 1) for number, part in enumerate(parts)]
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """Looks up the ids of tokens (see `convert_by_vocab`)."""
@@ -132,12 +127,15 @@ class FullTokenizer:
         self, parts_of_word: "_Memo", text: str | bytes, whole: Callable
     ) -> list[Any]:
         """Joins the parts of all words and the tokens of `never_split`."""
-        if not self._never_split:
-            return _look_up(parts_of_word, text)
         parts = []
         for part, is_token in self._divided(convert_to_unicode(text)):
-            found = [whole(part)] if is_token else _look_up(parts_of_word, part)
-            parts += found
+            if is_token:
+                parts.append(whole(part))
+                continue
+            if not part.isprintable():
+                part = _JOINING.sub("", part)
+            words = map(parts_of_word.__getitem__, part.split())
+            parts.extend(chain.from_iterable(words))
         return parts
 
     def _cut(self, text: str) -> list[str]:
@@ -165,9 +163,8 @@ class BasicTokenizer:
     def __init__(self, do_lower_case: bool = True):
         self.do_lower_case = do_lower_case
         self._clean = _CharacterTable(_clean)
-        self._split = _CharacterTable(
-            _drop_mark_or_split if do_lower_case else _split
-        )
+        isolate = _drop_mark_or_split if do_lower_case else _split
+        self._split = _CharacterTable(isolate)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Cuts text (bytes are read as UTF-8) into words and punctuation."""
@@ -260,23 +257,12 @@ def convert_by_vocab(vocab: Mapping[Any, Any], items: Iterable[Any]) -> list:
     except KeyError as error:
         raise KeyError(
             f"{error.args[0]!r} is not in the vocabulary of {len(vocab)} "
-            "entries; use the vocabulary that the tokens or ids were made "
-            "with."
+            "entries; use the one that the tokens or ids were made with."
         ) from None
 
 
-def convert_tokens_to_ids(
-    vocab: Mapping[str, int], tokens: Iterable[str]
-) -> list[int]:
-    """Looks up the ids of tokens (see `convert_by_vocab`)."""
-    return convert_by_vocab(vocab, tokens)
-
-
-def convert_ids_to_tokens(
-    inv_vocab: Mapping[int, str], ids: Iterable[int]
-) -> list[str]:
-    """Looks up the tokens of ids (see `convert_by_vocab`)."""
-    return convert_by_vocab(inv_vocab, ids)
+# Other names of the original.
+convert_tokens_to_ids = convert_ids_to_tokens = convert_by_vocab
 
 
 def convert_to_unicode(text: str | bytes) -> str:
@@ -290,14 +276,8 @@ def convert_to_unicode(text: str | bytes) -> str:
     )
 
 
-def printable_text(text: str | bytes) -> str:
-    """Returns text as `str`; a function of the original."""
-    return convert_to_unicode(text)
-
-
-def whitespace_tokenize(text: str) -> list[str]:
-    """Splits text at white space; a function of the original."""
-    return text.split()
+# Functions of the original.
+printable_text, whitespace_tokenize = convert_to_unicode, str.split
 
 
 def whole_characters(text: str) -> str:
@@ -311,9 +291,8 @@ def validate_case_matches_checkpoint(
 ) -> None:
     """Refuses a casing that contradicts the name of a released checkpoint.
 
-    A checkpoint does not contain the casing of its text, but the names of the
-    released folders do, as in `uncased_L-12_H-768_A-12/bert_model.ckpt`. Any
-    other name is accepted.
+    The names of the released folders tell the casing of the text, as
+    `uncased_L-12_H-768_A-12/bert_model.ckpt`. Any other name is accepted.
 
     Source: function of the same name of the original's tokenization.py.
     """
@@ -362,15 +341,6 @@ class _Memo(dict):
         return parts
 
 
-def _look_up(parts_of_word: _Memo, text: str | bytes) -> list[Any]:
-    """Joins the parts of all white-space separated words of a text."""
-    text = convert_to_unicode(text)
-    if not text.isprintable():
-        text = _JOINING.sub("", text)
-    words = map(parts_of_word.__getitem__, text.split())
-    return list(chain.from_iterable(words))
-
-
 def _clean(char: str) -> str | None:
     """Deletes control characters, normalises white space, isolates CJK."""
     category = unicodedata.category(char)
@@ -378,7 +348,7 @@ def _clean(char: str) -> str | None:
         return " "
     if char in "\0\ufffd" or category in ("Cc", "Cf"):
         return None
-    if any(first <= ord(char) <= last for first, last in _CJK_RANGES):
+    if _CJK.match(char):
         return f" {char} "
     return char
 

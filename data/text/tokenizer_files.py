@@ -44,10 +44,8 @@ _HONOURED = {
     "strip_accents": _BOOLEANS,
     "tokenize_chinese_chars": (True,),
     "do_basic_tokenize": (True,),
-    "unk_token": ("[UNK]",),
-    "sep_token": ("[SEP]",),
-    "cls_token": ("[CLS]",),
-    "mask_token": ("[MASK]",),
+    # Padding is not text.
+    **{x: (SPECIAL_TOKENS[x],) for x in SPECIAL_TOKENS if x != "pad_token"},
     # Of tokenizer.json.
     "normalizer.type": ("BertNormalizer",),
     "normalizer.lowercase": _BOOLEANS,
@@ -55,10 +53,10 @@ _HONOURED = {
     "normalizer.handle_chinese_chars": (True,),
     "normalizer.clean_text": (True,),
     "pre_tokenizer.type": ("BertPreTokenizer",),
+    "model.type": ("WordPiece",),
     "model.continuing_subword_prefix": ("##",),
 }
 _PARTS = ("normalizer", "pre_tokenizer", "model")
-_AGAIN = "get the folder again"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,17 +114,12 @@ def read_settings(
 
 def _read(path: str) -> dict[str, Any]:
     """Returns a file's content, with the keys of its parts as `part.key`."""
-    content = find_json(path, remedy=_AGAIN)
+    content = find_json(path, remedy="get the folder again")
     flat = dict(content)
     for part in filter(content.__contains__, _PARTS):
         values = content[part]
-        if values is None:
-            values = {"type": "none"}
         if not isinstance(values, dict):
-            raise ValueError(
-                f"{path} is not a {FAST} of Hugging Face: {part} is "
-                f"{values!r:.40}, expected an object; {_AGAIN}."
-            )
+            values = {"type": values or "none"}
         flat |= {f"{part}.{key}": value for key, value in values.items()}
     # What `FullTokenizer` does not do is refused.
     for key, honoured in _HONOURED.items():
@@ -174,9 +167,8 @@ def _check_same_vocabulary(folder: str, fast: Mapping[str, Any]) -> None:
         if token.strip() == token and ours.get(token) != i:
             raise ValueError(
                 f"{os.path.join(folder, FAST)} has the token {token!r} with "
-                f"the id {i}, but {path} has it "
-                + (f"with {ours[token]}" if token in ours else "not")
-                + "; remove the file that is not the model's."
+                f"the id {i}, but {path} has it with {ours.get(token, 'none')};"
+                " remove the file that is not the model's."
             )
 
 
@@ -197,10 +189,11 @@ def _check_added(added: AddedToken, lower: bool | None) -> None:
     if added.token in SPECIAL_TOKENS.values():
         return
     key = f"added token {added.id}"
-    if added.is_single_word:
+    if added.said.get("single_word"):
         raise _other(added.path, f"{key}, single_word", True, (False,))
     normal = unicodedata.normalize("NFD", added.token.lower())
-    if added.is_normalized and lower and normal != added.token:
+    is_other = lower and normal != added.token
+    if is_other and added.said.get("normalized"):
         raise _other(added.path, f"{key}, content", added.token, (normal,))
 
 

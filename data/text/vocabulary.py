@@ -69,31 +69,26 @@ class LearningOptions(Settings):
     def _check(self) -> None:
         tokens = self.reserved_tokens
         missing = [token for token in SPECIAL_TOKENS if token not in tokens]
-        if missing or tokens[0] != "[PAD]":
+        wrong = [x for x in tokens if tokens.count(x) > 1 or x.split() != [x]]
+        if missing or wrong or tokens[0] != "[PAD]":
             raise ValueError(
                 f"--reserved_tokens={','.join(tokens)}; they must begin with "
-                f"[PAD] and hold {','.join(SPECIAL_TOKENS)}."
+                f"[PAD] and hold {','.join(SPECIAL_TOKENS)}, each once and as "
+                "one word."
             )
-        for token in tokens:
-            if tokens.count(token) > 1 or token.split() != [token]:
-                raise ValueError(
-                    f"--reserved_tokens: {token!r} is repeated, is empty or "
-                    "contains white space; give each once, as one word."
-                )
 
 
 class AddedToken(NamedTuple):
-    """A token that the Hugging Face file at `path` names with its id.
+    """A token that the Hugging Face file at `path` names; what it says of it.
 
-    If `is_normalized` it is looked for in the lower-cased text, if
-    `is_single_word` only between other words.
+    `said` has `normalized` (it is looked for in the lower-cased text) and
+    `single_word` (only between other words).
     """
 
     path: str
     id: int
     token: str
-    is_normalized: bool
-    is_single_word: bool
+    said: Mapping[str, Any]
 
 
 def read_tokens(vocab_file: str) -> list[str]:
@@ -102,8 +97,7 @@ def read_tokens(vocab_file: str) -> list[str]:
     The file is UTF-8 text with a token a line or, by its ending, the
     `tokenizer.json` of a WordPiece model of Hugging Face. The tokens of
     `added_tokens` follow those of a `vocab.txt` or `tokenizer.json`. Raises
-    ValueError if a line is not UTF-8, the JSON file has no WordPiece model, or
-    an added token has no place.
+    ValueError if the file cannot be read or an added token has no place.
     """
     read = _wordpieces if vocab_file.endswith(".json") else files.read_lines
     folder, name = os.path.split(vocab_file)
@@ -137,11 +131,7 @@ def added_tokens(folder: str) -> list[AddedToken]:
 
     def add(name: str, i: int | str, token: Mapping[str, Any]) -> None:
         path, text = os.path.join(folder, name), str(token["content"])
-        is_normalized = bool(token.get("normalized"))
-        is_single_word = bool(token.get("single_word"))
-        added.append(
-            AddedToken(path, int(i), text, is_normalized, is_single_word)
-        )
+        added.append(AddedToken(path, int(i), text, token))
 
     try:
         for text, i in read(ADDED).items():
@@ -157,7 +147,7 @@ def added_tokens(folder: str) -> list[AddedToken]:
             f"{ADDED}, tokenizer_config.json or {FAST}; get the folder again."
         ) from None
     tokens = {}
-    for path, i, token, *_ in added:
+    for path, i, token, _ in added:
         if tokens.setdefault(i, token) != token:
             raise ValueError(
                 f"{path} says that token {i} is {token!r}, but another file "
@@ -172,16 +162,14 @@ def _wordpieces(path: str) -> list[str]:
         model = read_json(path, ("model",))["model"]
         ids = model["vocab"]
         is_whole = sorted(ids.values()) == list(range(len(ids)))
+        if model.get("type") != "WordPiece" or not is_whole:
+            raise ValueError(f"its model is {model.get('type')!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} is not a tokenizer.json of Hugging Face "
-            f"({error!r:.80}); get it again, or give a vocab.txt."
+            f"{path} is not a {FAST} of Hugging Face with 'WordPiece' ids from "
+            f"0 without a gap ({error!r:.80}); get it again, or give a "
+            "vocab.txt as --vocab_file."
         ) from None
-    if model.get("type") != "WordPiece" or not is_whole:
-        raise ValueError(
-            f"{path}: its model is {model.get('type')!r}; expected "
-            "'WordPiece' with ids from 0 without a gap. Give --vocab_file."
-        )
     return sorted(ids, key=ids.get)
 
 
@@ -224,8 +212,7 @@ def require_size(
     if vocab_size not in padded_sizes(size):
         raise ValueError(
             f"{vocab_file} has {size} wordpieces, but {config_file} says "
-            f"vocab_size {vocab_size}; give the vocabulary the model was "
-            "trained with."
+            f"vocab_size {vocab_size}; give the vocabulary of the model."
         )
 
 
@@ -258,8 +245,7 @@ def require_same(path: str, given: str) -> None:
     if found := difference(path, given):
         raise ValueError(
             f"--vocab_file={given}, but the model was made with {path} "
-            f"({found}); leave --vocab_file out, or give another model or "
-            "--output_dir."
+            f"({found}); leave it out, or give another model or --output_dir."
         )
 
 

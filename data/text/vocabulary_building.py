@@ -9,7 +9,7 @@ threshold that gives the wanted size.
 """
 
 import collections
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from absl import logging
 from tensorflow_text.tools.wordpiece_vocab import (
@@ -63,19 +63,7 @@ def learn_vocab(
     first, *others = options.reserved_tokens
     unused = [f"[unused{i}]" for i in range(options.num_unused)]
     head = [first, *unused, *others]
-    vocab = _search(
-        lambda threshold: learner.learn(
-            word_counts,
-            vocab_size=options.vocab_size,
-            reserved_tokens=head,
-            lower_thresh=threshold,
-            upper_thresh=threshold,  # equal: learn once, no search
-            max_unique_chars=options.max_characters,
-        ),
-        options.vocab_size,
-        options.min_frequency,
-        max(options.min_frequency, *word_counts.values()),
-    )
+    vocab = _search(word_counts, head, options)
     return _trim(vocab, len(head), options.vocab_size)
 
 
@@ -97,7 +85,7 @@ def measure_coverage(
 
 
 def _search(
-    learn: Callable[[int], list[str]], vocab_size: int, low: int, high: int
+    word_counts: Mapping[str, int], head: list[str], options: LearningOptions
 ) -> list[str]:
     """Finds a vocabulary just above `vocab_size`, else the largest below.
 
@@ -105,9 +93,18 @@ def _search(
     runs. The size falls about as threshold^-2/3, so three or four runs do.
     """
     larger = smaller = None
+    vocab_size, low = options.vocab_size, options.min_frequency
+    high = max(low, *word_counts.values())
     threshold = min(max(20, low), high)
     while low <= high:
-        vocab = learn(threshold)
+        vocab = learner.learn(
+            word_counts,
+            vocab_size=vocab_size,
+            reserved_tokens=head,
+            lower_thresh=threshold,
+            upper_thresh=threshold,  # equal: learn once, no search
+            max_unique_chars=options.max_characters,
+        )
         size = len(vocab)
         logging.info(f"pieces that occur {threshold} times: {size} tokens")
         if vocab_size <= size <= 1.05 * vocab_size:
@@ -123,11 +120,7 @@ def _search(
 
 def _trim(vocab: list[str], num_reserved: int, vocab_size: int) -> list[str]:
     """Drops the rarest pieces above `vocab_size`; characters all stay."""
-    pieces = [
-        token
-        for token in vocab[num_reserved:]
-        if len(token.removeprefix("##")) > 1
-    ]
+    pieces = [t for t in vocab[num_reserved:] if len(t.removeprefix("##")) > 1]
     num_required = len(vocab) - len(pieces)
     if num_required > vocab_size:
         raise ValueError(

@@ -105,7 +105,7 @@ class RowMaker:
         """
         a, b = self._pieces(first), self._pieces(second)
         room = self.max_seq_length - (3 if b else 2)
-        num_lost = packing.truncate_longest_first(a, b, room)
+        num_lost = packing.truncate_ends(a, b, room)
         pieces, segments = packing.add_special_tokens(a, b, _CLS, _SEP)
         tokens, words, begins = map(list, zip(*pieces, strict=True))
         ids = self.tokenizer.convert_tokens_to_ids(tokens)

@@ -72,7 +72,7 @@ def test_a_killed_worker_is_an_error(task):
             list(some.run(task, range(4), nothing))
     assert str(error.value) == (
         "a worker process was killed, probably because memory ran out; run "
-        "the same command again, with a smaller --num_processes if it has one."
+        "the command again, if it can with fewer --num_processes."
     )
 
 

@@ -36,7 +36,7 @@ def test_a_part_of_a_split_is_the_beginning_of_the_whole(data_dir):
             {},
             "--tfds=wiki40c/en: tensorflow-datasets knows no such data set "
             r"\(the nearest is wiki40b\), and none is prepared in /.*; for "
-            "your own data set, give its folder with --tfds_data_dir",
+            "yours give --tfds_data_dir",
         ),
         ("wiki40b/xx", {}, r"--tfds=wiki40b/xx \(looked in /.*config"),
         ("my_set:9.9.9", {}, "--tfds=my_set:9.9.9: .*no such data set"),

@@ -166,7 +166,7 @@ def test_training_resumes_and_uses_its_records_again(
         ),
         (
             ["--do_train", "--max_seq_length=4"],
-            "error: --max_seq_length is 4, expected 5 or more",
+            "error: --max_seq_length=4; it must be at least 5",
         ),
         (
             ["--do_train", "--max_seq_length=4096"],

@@ -70,8 +70,8 @@ def test_truncated_records(options, goldens, tmp_path):
 def test_records_of_another_length(options):
     refused(
         options,
-        "feature input_ids has 64 values, expected 128; pass "
-        "--max_seq_length=64",
+        "feature input_ids is .* 64 values, expected .* 128; .* "
+        "pass --max_seq_length=64",
         max_seq_length=128,
     )
 
@@ -79,8 +79,8 @@ def test_records_of_another_length(options):
 def test_records_of_other_predictions(options):
     refused(
         options,
-        "masked_lm_.* has 10 values, expected 20; pass "
-        "--max_predictions_per_seq=10",
+        "masked_lm_.* with 10 values, expected .* 20; .* "
+        "pass --max_predictions_per_seq=10",
         max_predictions_per_seq=20,
     )
 
@@ -377,7 +377,7 @@ def test_a_later_record_of_another_length(options, goldens, tmp_path):
         writer.write(example.SerializeToString())
     refused(
         options,
-        "mixed.tf_record, record 3: its records are not all alike",
+        "mixed.tf_record, record 3: feature input_ids is .* with 1 values",
         input_file=str(path),
     )
 

@@ -144,7 +144,7 @@ class Finetuning:
         ):
             train = with_fusion(train, config, seq_length=length, trims=trims)
             how = {"batch_size": train.train_batch_size, "seed": train.seed}
-            how |= {"trim": trims, **self._order, **trimming(train)}
+            how |= self._order | {"trim": trimming(train) if trims else None}
             batches = functools.partial(self._make_batches, train_files, **how)
             return Trainer(self.model, train).train(
                 lambda first, shard: batches(first_example=first, shard=shard),

@@ -8,7 +8,6 @@ word, and the order of combining marks.
 Axis letters: C characters, L letters, W words.
 """
 
-import bisect
 import functools
 import unicodedata
 
@@ -48,14 +47,10 @@ class CharacterTable:
     def cut(self, characters: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Cuts int32 [C] code points into words.
 
-        At least one of them becomes something, white space included.
-
-        Returns:
-          letters: int32 [L], the code points of all words.
-          starts: int64 [L], the character that each letter was made of.
-          ends: int64 [L], one after that character, or after the last mark
-            on it.
-          words: int64 [W + 1], where in `letters` each word begins, and L.
+        At least one of them becomes something, white space included. Returns
+        the `letters` of all words, int32 [L]; the characters where each letter
+        `starts` and `ends` (exclusive, with the last mark on it), int64 [L];
+        and where in `letters` each of the `words` begins, and L, int64 [W + 1].
         """
         entries = self._look_up(characters)
         kinds = _kind(entries)
@@ -99,11 +94,8 @@ class CharacterTable:
         kinds, letters, starts, ends = (tf.gather(x, source) for x in made)
         place = _payload(tf.gather(entries, starts)) + tf.range(tf.size(source))
         is_several = kinds > _LETTER
-        letters = tf.where(
-            is_several,
-            tf.gather(self._several, tf.where(is_several, place - first, 0)),
-            letters,
-        )
+        place = tf.where(is_several, place - first, 0)
+        letters = tf.where(is_several, tf.gather(self._several, place), letters)
         return tf.minimum(kinds, _LETTER), letters, starts, ends
 
     def _reorder_marks(
@@ -155,9 +147,8 @@ def _finish_sigmas(
         is_before_cased = tf.concat([is_cased[1:], [False]], 0)
         is_final = is_sigma & is_after_cased & ~is_before_cased
         # From σ to ς, the code point before it.
-        return tf.tensor_scatter_nd_sub(
-            letters, places, tf.cast(is_final, tf.int32)
-        )
+        steps = tf.cast(is_final, tf.int32)
+        return tf.tensor_scatter_nd_sub(letters, places, steps)
 
     return tf.cond(tf.reduce_any(characters == _SIGMA), finish, lambda: letters)
 
@@ -182,7 +173,7 @@ def _tables(do_lower_case: bool) -> tuple[np.ndarray, ...]:
     basic = tokenization.BasicTokenizer(do_lower_case)
     characters = list(map(chr, range(0x110000)))
     classes = list(map(unicodedata.combining, characters))
-    ranks = sorted(set(classes))
+    _, ranks = np.unique(classes, return_inverse=True)
     entries = np.full(len(characters), _LETTER << 21, np.uint32)
     several = []
     for first in range(0, len(characters), 256):
@@ -198,12 +189,10 @@ def _tables(do_lower_case: bool) -> tuple[np.ndarray, ...]:
                 payload = len(several)
                 several += map(ord, made)
             kind += len(made) - 1
-            rank = bisect.bisect_left(ranks, classes[i])
-            case = _case_of(character)
+            rank, case = int(ranks[i]), _case_of(character)
             entries[i] = payload | kind << 21 | rank << 24 | case << 30
-    blocks, block_of = np.unique(
-        entries.reshape(-1, 256), axis=0, return_inverse=True
-    )
+    rows = entries.reshape(-1, 256)
+    blocks, block_of = np.unique(rows, axis=0, return_inverse=True)
     return (
         (block_of.reshape(-1) * 256).astype(np.int32),
         blocks.reshape(-1).view(np.int32),

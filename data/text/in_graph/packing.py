@@ -29,12 +29,11 @@ def pack(
     num_a, num_b = ids_a.row_lengths(), ids_b.row_lengths()
     has_b = tf.cast(num_b > 0, tf.int64)
     room = max_seq_length - 2 - has_b
-    keep_a, keep_b = {"longest": _longest_first, "first": _first}[cut](
-        num_a, num_b, room
-    )
+    least = {"longest": (room + 1) // 2, "first": 0 * room}[cut]
+    keep_a = tf.minimum(num_a, tf.maximum(room - num_b, least))
     rows, first_lengths = add_special_tokens(
         beginnings(ids_a, keep_a),
-        beginnings(ids_b, keep_b),
+        beginnings(ids_b, tf.minimum(num_b, room - keep_a)),
         cls_id=cls_id,
         sep_id=sep_id,
         num_seps=has_b,
@@ -136,19 +135,3 @@ def substrings(
     )
     cut = tf.strings.unicode_encode(parts, "UTF-8")
     return tf.reshape(cut, tf.shape(starts))
-
-
-def _longest_first(num_a, num_b, room):
-    """Returns the lengths that `packing.truncate_longest_first` leaves.
-
-    The longer text loses tokens until both are equal; then they lose one in
-    turn, b first. So a keeps at least half of the room, rounded up.
-    """
-    keep_a = tf.minimum(num_a, tf.maximum(room - num_b, (room + 1) // 2))
-    return keep_a, tf.minimum(num_b, room - keep_a)
-
-
-def _first(num_a, num_b, room):
-    """Returns the lengths that `packing.truncate_first` leaves."""
-    keep_a = tf.maximum(tf.minimum(num_a, room - num_b), 0)
-    return keep_a, tf.minimum(num_b, room)

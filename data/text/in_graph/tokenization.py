@@ -15,6 +15,7 @@ Unicode version of the Python that made it, whatever process runs it.
 Axis letters: B texts of a batch, L letters, W words.
 """
 
+import functools
 from collections.abc import Collection, Mapping
 
 import tensorflow as tf
@@ -26,7 +27,6 @@ from data.text.vocabulary import load_vocab, require_tokens
 
 _UNKNOWN = "[UNK]"
 _MAX_CHARACTERS_PER_WORD = 200
-_MAX_BYTES_PER_CHARACTER = 4
 _MAX_BYTES_PER_PIECE = 256  # of FastWordpieceTokenizer, without ##
 _PLAIN = r"[\t\n\r -~]*"
 
@@ -39,14 +39,9 @@ class InGraphTokenizer:
     that calls this needs no other file and no initialisation, only
     `import tensorflow_text` in the process that loads it.
 
-    Args:
-      vocab_file: path of a vocabulary, or token -> id.
-      do_lower_case: False for a cased vocabulary.
-      never_split: as in `FullTokenizer`.
-
-    Raises:
-      ValueError: the vocabulary has no `[UNK]`, lacks a token of
-        `never_split`, or has a wordpiece of more than 256 bytes.
+    `vocab_file` is the path of a vocabulary, or token -> id; for the others see
+    `FullTokenizer`. Raises ValueError if the vocabulary has no `[UNK]`, lacks a
+    token of `never_split`, or has a wordpiece of more than 256 bytes.
     """
 
     def __init__(
@@ -67,26 +62,22 @@ class InGraphTokenizer:
         self._unknown_id = vocab[_UNKNOWN]
         # Tables stay where their operations run, also on a machine with GPUs.
         with tf.device("/CPU:0"):
-            self._plain_wordpieces = tf_text.FastWordpieceTokenizer(
-                pieces,
-                max_bytes_per_word=_MAX_CHARACTERS_PER_WORD,
-                token_out_type=tf.int32,
+            wordpieces = functools.partial(
+                tf_text.FastWordpieceTokenizer, pieces, token_out_type=tf.int32
             )
-            self._wordpieces = tf_text.FastWordpieceTokenizer(
-                pieces,
+            self._plain_wordpieces = wordpieces(
                 max_bytes_per_word=_MAX_CHARACTERS_PER_WORD
-                * _MAX_BYTES_PER_CHARACTER,
-                token_out_type=tf.int32,
+            )
+            self._wordpieces = wordpieces(
+                max_bytes_per_word=4 * _MAX_CHARACTERS_PER_WORD,  # of UTF-8
                 no_pretokenization=True,
             )
-            self._piece_lengths = tf.constant(
-                [len(piece.removeprefix("##")) for piece in pieces], tf.int64
-            )
+            lengths = [len(piece.removeprefix("##")) for piece in pieces]
+            self._piece_lengths = tf.constant(lengths, tf.int64)
             self._characters = CharacterTable(do_lower_case)
             self._whole_tokens = tf.constant(list(never_split), tf.string)
-            self._whole_ids = tf.constant(
-                [vocab[token] for token in never_split], tf.int32
-            )
+            ids = [vocab[token] for token in never_split]
+            self._whole_ids = tf.constant(ids, tf.int32)
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Cuts texts into WordPieces: int32 [B, (wordpieces of the text)].
@@ -100,18 +91,16 @@ class InGraphTokenizer:
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Cuts texts into WordPieces and says where each came from.
 
-        `text[start:end]` is what a reader takes for the wordpiece: the
-        characters that it was made of and the combining marks that follow them,
-        so that `cafe` made of `café` gives `café` also where the accent is a
-        character of its own. Deleted characters (control characters, accents on
-        nothing) count as characters but begin and end no span. Spans ascend;
-        two share a character only if it was cut in two (a Korean syllable by
-        NFD). Of marks that NFD reorders, the first gets the place of the first.
+        `text[start:end]` are the characters that the wordpiece was made of and
+        the combining marks that follow them: `cafe` made of `café` gives `café`
+        also where the accent is a character of its own. Deleted characters
+        (control characters, accents on nothing) count as characters but begin
+        and end no span. Spans ascend; two share a character only if it was cut
+        in two (a Korean syllable by NFD). Of marks that NFD reorders, the first
+        gets the place of the first.
 
-        Returns:
-          ids, starts, ends, each int32 [B, (wordpieces)]; offsets count
-          characters (code points) of the text without its bad bytes, from 0;
-          an end is the offset after the last character.
+        Returns ids, starts and ends (exclusive), int32 [B, (wordpieces)] each;
+        offsets count code points of the text without its bad bytes, from 0.
         """
         texts = tf.convert_to_tensor(texts, tf.string)
         if texts.shape.rank != 1:
@@ -122,10 +111,8 @@ class InGraphTokenizer:
         cut = self._cut_around if self._never_split else self._cut
         with tf.device("/CPU:0"):
             pieces = cut(texts)
-            return tuple(
-                pieces.with_values(column)
-                for column in tf.unstack(pieces.values, axis=1)
-            )
+            columns = tf.unstack(pieces.values, axis=1)
+            return tuple(map(pieces.with_values, columns))
 
     # A "piece" below is int32 [3]: its id, start and end.
 
@@ -144,15 +131,12 @@ class InGraphTokenizer:
         is_whole = tf.reduce_any(is_token, 1)
         ids = tf.gather(self._whole_ids, tf.argmax(is_token, 1))
         lengths = tf.strings.length(part, "UTF8_CHAR")
+        piece = tf.stack([ids, tf.zeros_like(ids), lengths], 1)
         whole = tf.RaggedTensor.from_row_lengths(
-            tf.boolean_mask(
-                tf.stack([ids, tf.zeros_like(ids), lengths], 1), is_whole
-            ),
-            tf.cast(is_whole, tf.int64),
+            tf.boolean_mask(piece, is_whole), tf.cast(is_whole, tf.int64)
         )
-        pieces = tf.concat(
-            [self._cut(tf.where(is_whole, "", part)), whole], axis=1
-        )
+        others = self._cut(tf.where(is_whole, "", part))
+        pieces = tf.concat([others, whole], axis=1)
         # Offsets in the part become offsets in the text.
         before = tf.cumsum(lengths, exclusive=True)
         rows = parts.value_rowids()
@@ -164,27 +148,18 @@ class InGraphTokenizer:
     def _cut(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Cuts plain ASCII texts and other texts, each in its own way."""
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)
-        return tf.cond(
-            tf.reduce_all(is_plain),
-            lambda: self._cut_plain(texts),
-            lambda: self._cut_mixed(texts, is_plain),
-        )
 
-    def _cut_mixed(
-        self, texts: tf.Tensor, is_plain: tf.Tensor
-    ) -> tf.RaggedTensor:
-        """Cuts plain texts and others apart and merges them again."""
-        plain = tf.where(is_plain)[:, 0]
-        others = tf.where(~is_plain)[:, 0]
-        pieces = tf.concat(
-            [
-                self._cut_plain(tf.gather(texts, plain)),
-                self._cut_others(tf.gather(texts, others)),
-            ],
-            axis=0,
+        def cut_apart() -> tf.RaggedTensor:
+            plain, others = tf.where(is_plain)[:, 0], tf.where(~is_plain)[:, 0]
+            of_plain = self._cut_plain(tf.gather(texts, plain))
+            of_others = self._cut_others(tf.gather(texts, others))
+            pieces = tf.concat([of_plain, of_others], axis=0)
+            order = tf.math.invert_permutation(tf.concat([plain, others], 0))
+            return tf.gather(pieces, order)
+
+        return tf.cond(
+            tf.reduce_all(is_plain), lambda: self._cut_plain(texts), cut_apart
         )
-        order = tf.math.invert_permutation(tf.concat([plain, others], 0))
-        return tf.gather(pieces, order)
 
     def _cut_plain(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Cuts texts of printable ASCII and white space; bytes are characters.
@@ -201,17 +176,15 @@ class InGraphTokenizer:
         """Cuts any texts, character by character."""
         # The line's end keeps the last word of a text from the first of the
         # next: from here on the batch is one long text.
-        texts = tf.strings.unicode_decode(
-            tf.strings.join([texts, "\n"]), "UTF-8", errors="ignore"
-        )
+        texts = tf.strings.join([texts, "\n"])
+        texts = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         letters, starts, ends, words = self._characters.cut(texts.values)
         ids, num_letters = self._look_up(letters, words)
         last = tf.cumsum(num_letters)
         starts = tf.gather(starts, last - num_letters)
         ends = tf.gather(ends, last - 1)
-        rows = tf.RaggedTensor.from_row_splits(
-            ids, tf.searchsorted(starts, texts.row_splits, out_type=tf.int64)
-        )
+        splits = tf.searchsorted(starts, texts.row_splits, out_type=tf.int64)
+        rows = tf.RaggedTensor.from_row_splits(ids, splits)
         shift = tf.gather(texts.row_splits, rows.value_rowids())
         offsets = [tf.cast(x - shift, tf.int32) for x in (starts, ends)]
         return rows.with_values(tf.stack([ids, *offsets], 1))
@@ -224,10 +197,8 @@ class InGraphTokenizer:
         `letters` int32 [L] are the code points of all words; `words` int64 [W +
         1] is where words begin, and L.
         """
-        word = tf.strings.unicode_encode(
-            tf.RaggedTensor.from_row_splits(letters, words, validate=False),
-            "UTF-8",
-        )
+        word = tf.RaggedTensor.from_row_splits(letters, words, validate=False)
+        word = tf.strings.unicode_encode(word, "UTF-8")
         num_letters = words[1:] - words[:-1]
         # No wordpiece has a space.
         word = tf.where(num_letters > _MAX_CHARACTERS_PER_WORD, " ", word)
@@ -258,9 +229,8 @@ def _reachable_pieces(
         if len(word.encode()) > _MAX_BYTES_PER_PIECE:
             raise ValueError(
                 f"{path}, line {i + 1}: {word[:20]!r}... has "
-                f"{len(word.encode())} bytes; the tokenizer in the graph "
-                f"takes wordpieces of up to {_MAX_BYTES_PER_PIECE}: remove "
-                "it, or use FullTokenizer."
+                f"{len(word.encode())} bytes; the graph's tokenizer takes "
+                f"{_MAX_BYTES_PER_PIECE}: remove it, or use FullTokenizer."
             )
         pieces[i] = token
     return pieces

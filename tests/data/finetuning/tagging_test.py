@@ -14,9 +14,17 @@ WORDS = st.lists(
 )
 
 
+def places_of(words):
+    return np.cumsum([0, *map(len, words)]).tolist()
+
+
+def cut(words, room):
+    return tagging.cut_sentence(places_of(words), 0, len(words), room)
+
+
 @given(WORDS, st.integers(6, 20))
 def test_a_cut_sentence_loses_nothing_and_every_part_fits(words, room):
-    cuts = tagging.cut_sentence(words, room)
+    cuts = cut(words, room)
     assert cuts[0][0] == 0 and cuts[-1][1] == len(words)
     assert all(
         end == start
@@ -28,46 +36,34 @@ def test_a_cut_sentence_loses_nothing_and_every_part_fits(words, room):
 
 def test_parts_are_as_full_as_they_go():
     words = [[1] * 7, [2] * 2, [3] * 3]
-    assert tagging.cut_sentence(words, 9) == [(0, 2), (2, 3)]
-    assert tagging.cut_sentence(words, 12) == [(0, 3)]
+    assert cut(words, 9) == [(0, 2), (2, 3)]
+    assert cut(words, 12) == [(0, 3)]
+    # A sentence within a document.
+    assert tagging.cut_sentence([0, 7, 9, 12, 13], 1, 3, 4) == [(1, 2), (2, 3)]
+    assert tagging.cut_sentence([0, 7, 9, 12, 13], 1, 3, 9) == [(1, 3)]
 
 
 @given(WORDS, st.integers(6, 20), st.data())
-def test_only_own_words_are_labelled_among_neighbours(words, room, data):
-    start, end = data.draw(st.sampled_from(tagging.cut_sentence(words, room)))
-    labels = [*range(1, end - start + 1)]
-    ids, label_ids, mask = tagging.tagged_part(words, labels, start, room)
-    own = [i for i, one in enumerate(mask) if one]
-    assert [label_ids[i] for i in own] == labels
-    assert sum(label_ids) == sum(labels)
-    assert [ids[i] for i in own] == [w[0] for w in words[start:end]]
-    # Whole words of the document, one after the other, and no room for more.
-    flat = [piece for word in words for piece in word]
-    begin = sum(map(len, words[:start])) - own[0]
-    assert flat[begin : begin + len(ids)] == ids
-    assert len(ids) <= room
-    ends = np.cumsum([0, *map(len, words)]).tolist()
-    left, right = ends.index(begin), ends.index(begin + len(ids))
-    free = room - len(ids)
+def test_whole_words_are_around_and_there_is_no_room_for_more(
+    words, room, data
+):
+    start, end = data.draw(st.sampled_from(cut(words, room)))
+    left, right = tagging.surroundings(places_of(words), start, end, room)
+    assert 0 <= left <= start < end <= right <= len(words)
+    free = room - sum(map(len, words[left:right]))
+    assert free >= 0
     assert left == 0 or len(words[left - 1]) > free
     assert right == len(words) or len(words[right]) > free
 
 
 def test_both_sides_get_half_and_what_the_other_leaves():
-    words = [[i] for i in range(1, 11)]
-
     def shown(start, room):
-        return tagging.tagged_part(words, [9, 9], start, room)[0]
+        return tagging.surroundings(range(11), start, start + 2, room)
 
-    assert shown(4, 6) == [3, 4, 5, 6, 7, 8]
-    assert shown(0, 6) == [1, 2, 3, 4, 5, 6]
-    assert shown(8, 6) == [5, 6, 7, 8, 9, 10]
-    assert shown(4, 20) == [*range(1, 11)]
-
-
-def test_only_the_first_piece_has_the_label():
-    part = tagging.tagged_part([[7], [8, 9], [6]], [3], 1, 4)
-    assert part == ([7, 8, 9, 6], [0, 3, 0, 0], [0, 1, 0, 0])
+    assert shown(4, 6) == (2, 8)
+    assert shown(0, 6) == (0, 6)
+    assert shown(8, 6) == (4, 10)
+    assert shown(4, 20) == (0, 10)
 
 
 def test_words_of_split_sentences_are_joined_again():

@@ -246,7 +246,7 @@ def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
     assert code != 0
     *_, last = said.rstrip().splitlines()
     assert "OSError: a worker process was killed, probably because" in last
-    assert "a smaller --num_processes" in last
+    assert "with fewer --num_processes" in last
     num_finished = check_unfinished(tmp_path / "out")
     assert num_finished >= 1
     wait_for_end(writer)

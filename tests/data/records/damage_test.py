@@ -192,7 +192,7 @@ CUT = "is cut short or damaged"
         (FRAMED[:25], f"record 1, at byte 0 of 25, {CUT}", 25),
         (gzip.compress(b"x"), f"record 1 or a later one {CUT}", 0),
         # Python takes this header, zlib does not.
-        (flipped(gzip.compress(FRAMED), 3, 0x80), f"record 1 {CUT}", 0),
+        (flipped(gzip.compress(FRAMED), 3, 0x80), "record 1 is damaged", 0),
     ],
     ids=["empty", "empty gzip", "cut", "cut gzip", "gzip header"],
 )
@@ -225,7 +225,7 @@ def test_a_file_without_a_record_is_left_out(
 def test_records_of_another_format_are_no_damage(tmp_path):
     write(tmp_path / "a")
     other = (feature_spec.FeatureSpec("y", 1),)
-    with pytest.raises(ValueError, match="y is missing, .* have x. Give"):
+    with pytest.raises(ValueError, match="y is missing with 0 .* has x: wri"):
         input_pipeline.open_records(
             [str(tmp_path / "a")], other, limits={}, skip_bad_records=True
         )

@@ -175,8 +175,9 @@ def holds(path, record, value, limit=67):
     return "^" + re.escape(
         f"{path}, record {record}: feature x holds {value}, but the model "
         f"allows 0 to {limit - 1}. The records were made with another "
-        "vocabulary, length or set of labels than the model's; write the file "
-        "again."
+        "vocabulary, length or set of labels than the model's, or "
+        "(segment_ids) with second texts, for which it needs type_vocab_size "
+        "2; write the file again, or take another model."
     )
 
 
@@ -185,18 +186,17 @@ def test_a_second_text_is_named_if_the_model_has_one_segment_type(tmp_path):
     records = feature_spec.encode_examples(
         specs, {"segment_ids": np.array([[0, 0], [0, 1]])}
     )
-    place, message = reading.find_misfit(specs, list(records))
-    assert place == 1
-    assert "holds 1, but the model allows 0 to 0. Segment 1 is the s" in message
-    assert message.endswith("type_vocab_size 2, or single texts")
+    reading.check_record(specs, "a", records[0])
+    with pytest.raises(
+        ValueError, match="holds 1, .* 0 to 0. .* needs type_vocab_size 2;"
+    ):
+        reading.check_record(specs, "a", records[1])
 
 
 WAYS = {
     "training": functools.partial(input_pipeline.training_batches, seed=1),
     "evaluation": input_pipeline.evaluation_batches,
-    "fine-tuning": functools.partial(
-        length_batches.training_batches, seed=1, trim=False
-    ),
+    "fine-tuning": functools.partial(length_batches.training_batches, seed=1),
     "fine-tuning's evaluation": functools.partial(
         length_batches.all_examples, trim=False
     ),
@@ -260,7 +260,7 @@ def test_an_unequal_record_is_named(tmp_path):
     with open(path, "ab") as file:
         file.write(tfrecord.frame(other[0]))
     with pytest.raises(
-        ValueError, match=f"^{path}, record 6: its records are not all alike "
+        ValueError, match=f"^{path}, record 6: feature x is .* with 3 values"
     ):
         input_pipeline.open_records([str(path)], SPECS, limits={})
 
@@ -304,7 +304,7 @@ def test_workers_with_a_file_each_read_no_other(files, caplog):
         "Worker 0 of 2 reads 2 of 3 files: 60 of 67 records.",
         "Worker 1 of 2 reads 1 of 3 files: 7 of 67 records.",
         "The files are so unequal that this worker has 0.2 times its share of "
-        "the records, and its records come up the more often; write files of "
+        "the records, each more often than those of others; write files of "
         "equal size.",
     ]
 

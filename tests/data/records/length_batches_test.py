@@ -23,7 +23,7 @@ def files(tmp_path_factory):
 
 def stream(files, count, **options):
     """Numbers of the next `count` batches' examples, and their lengths."""
-    options = {"batch_size": 8, "seed": 5} | options
+    options = {"batch_size": 8, "seed": 5, "trim": {}} | options
     batches = length_batches.training_batches(files, **options).take(count)
     found = [
         (b["input_ids"][:, 0].numpy().tolist(), b["input_ids"].shape[1])
@@ -169,7 +169,9 @@ def test_large_batches_are_grouped_within_fewer(files, monkeypatch):
 @pytest.mark.parametrize("group", [False, True])
 def test_exact_batches_are_the_same_without_padding(files, group):
     needed = example_lengths(files)
-    exact, lengths = stream(files, 20, group_by_length=group, exact=True)
+    exact, lengths = stream(
+        files, 20, group_by_length=group, trim={"exact": True}
+    )
     assert exact == stream(files, 20, group_by_length=group)[0]
     assert lengths == [needed[batch].max() for batch in exact]
 
@@ -203,7 +205,7 @@ def test_the_order_depends_on_the_seed_alone(files):
 def test_untrimmed_batches_have_one_static_shape(files):
     for batches in (
         length_batches.training_batches(
-            files, batch_size=8, seed=1, trim=False, group_by_length=True
+            files, batch_size=8, seed=1, group_by_length=True
         ),
         length_batches.all_examples(files, batch_size=8, trim=False),
     ):
@@ -369,7 +371,7 @@ def test_a_worker_has_static_rows(files):
     shard = Shard(1, 4)
     for batches in (
         length_batches.training_batches(
-            files, batch_size=8, seed=1, shard=shard
+            files, batch_size=8, seed=1, trim={}, shard=shard
         ),
         length_batches.all_examples(
             files, batch_size=8, trim=False, shard=shard

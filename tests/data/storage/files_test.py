@@ -39,7 +39,7 @@ def test_brackets_and_half_written_files(tmp_path):
     ("patterns", "message"),
     [
         ("/no/such*", "--input_file: no file matches '/no/such"),
-        (" ,", "--input_file is empty"),
+        (" ,", "--input_file: no file matches ''"),
     ],
 )
 def test_what_matches_nothing_is_an_error(patterns, message):
@@ -88,9 +88,8 @@ def test_a_missing_shard_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         files.expand_patterns(f"{tmp_path}/out@3")
     assert str(error.value) == (
-        f"--input_file: {tmp_path}/out@3 stands for 3 files, but 2 of them are "
-        f"missing, the first is {tmp_path}/out-00000-of-00003 (looked from "
-        f"{os.getcwd()}); write them, or give files that exist."
+        f"--input_file: no file matches '{tmp_path}/out-00000-of-00003' "
+        f"(looked from {os.getcwd()}); give existing files or globs."
     )
 
 

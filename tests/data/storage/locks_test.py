@@ -162,7 +162,7 @@ def test_a_file_system_without_locks_is_told_of(
     with locks.sole_use(str(tmp_path)):
         pass
     assert "this file system has no locks" in caplog.text
-    assert "Do not start one." in caplog.text
+    assert "start no second run here." in caplog.text
 
 
 def test_a_lock_removed_while_it_is_waited_for_is_taken_anew(

@@ -46,7 +46,7 @@ def test_truncation_takes_front_or_back_and_b_if_equal():
 @given(TOKENS, TOKENS, st.integers(0, 70))
 def test_deterministic_truncation_evens_out_lengths_at_the_ends(a, b, limit):
     short_a, short_b = list(a), list(b)
-    num_lost = packing.truncate_longest_first(short_a, short_b, limit)
+    num_lost = packing.truncate_ends(short_a, short_b, limit)
     assert num_lost == max(0, len(a) + len(b) - limit)
     assert len(short_a) + len(short_b) == len(a) + len(b) - num_lost
     assert short_a == a[: len(short_a)] and short_b == b[: len(short_b)]
@@ -58,17 +58,17 @@ def test_deterministic_truncation_evens_out_lengths_at_the_ends(a, b, limit):
 
 def test_of_two_as_long_the_second_loses_its_last_token():
     a, b = [1, 2, 3], [4, 5, 6]
-    assert packing.truncate_longest_first(a, b, 5) == 1
+    assert packing.truncate_ends(a, b, 5) == 1
     assert (a, b) == ([1, 2, 3], [4, 5])
     # A text alone, too.
-    assert packing.truncate_longest_first(a, [], 1) == 2
+    assert packing.truncate_ends(a, [], 1) == 2
     assert a == [1]
 
 
 @given(TOKENS, TOKENS, st.integers(0, 70))
 def test_the_second_is_cut_only_if_it_does_not_fit_alone(a, b, limit):
     short_a, short_b = list(a), list(b)
-    num_lost = packing.truncate_first(short_a, short_b, limit)
+    num_lost = packing.truncate_ends(short_a, short_b, limit, "first")
     assert num_lost == len(a) + len(b) - len(short_a) - len(short_b)
     assert short_b == b[:limit]
     assert short_a == a[: max(0, limit - len(b))]

@@ -158,7 +158,7 @@ def test_settings_are_honoured(write, files, lower, never_split):
         ({FAST: {"added_tokens": [{"id": 6}]}}, "added tokens cannot be read"),
         (
             {FAST: {"model": 3}},
-            "is not a tokenizer.json of Hugging Face: model is",
+            'tokenizer.json says model.type: 3, but here it is "WordPiece"',
         ),
         ({CONFIG: []}, "tokenizer_config.json is damaged: no JSON object; get"),
     ],

@@ -184,15 +184,13 @@ def check_task(config, tmp_path, kind, *, trains=True, **options):
     tolerance = TOLERANCES[options.get("dtype", "float32")]
     model = task_model(config, kind, **options)
     opened = task_files(tmp_path, kind)
-    shape = {"trim": False, "num_choices": 3 if kind == "choice" else 1}
-    asked = length_batches.all_examples(opened, batch_size=4, **shape)
+    shape = {"batch_size": 4, "num_choices": 3 if kind == "choice" else 1}
+    asked = length_batches.all_examples(opened, trim=False, **shape)
     check_answers(
         OutputCollector(model)._replica_step, first_of(asked), tolerance
     )
     if trains:
-        batches = length_batches.training_batches(
-            opened, batch_size=4, seed=1, **shape
-        )
+        batches = length_batches.training_batches(opened, seed=1, **shape)
         check_training(model, first_of(batches), tolerance)
 
 
@@ -335,7 +333,7 @@ def test_run_squad_trains_and_predicts(config, goldens, score_padding):
         config, score_padding=score_padding, use_one_hot_embeddings=True
     )
     batches = length_batches.training_batches(
-        squad_files(goldens, True), batch_size=4, seed=1, trim=False
+        squad_files(goldens, True), batch_size=4, seed=1
     )
     check_training(model, first_of(batches))
     asked = length_batches.all_examples(

@@ -314,7 +314,7 @@ def test_what_does_not_fit_is_named_by_where_it_was_found(
     assert str(caught.value) == (
         f"{released}/vocab.txt has 1200 wordpieces, but "
         f"{released}/bert_config.json says vocab_size 2000; give the "
-        "vocabulary the model was trained with."
+        "vocabulary of the model."
     )
 
 

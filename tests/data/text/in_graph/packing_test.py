@@ -114,9 +114,6 @@ def test_every_pair_of_lengths_is_shortened_alike(cut):
         ):
             a, b = list(range(100, 100 + num_a)), list(range(200, 200 + num_b))
             room = length - 2 - (num_b > 0)
-            {
-                "longest": features.packing.truncate_longest_first,
-                "first": features.packing.truncate_first,
-            }[cut](a, b, room)
+            features.packing.truncate_ends(a, b, room, cut)
             wanted = [1, *a, 2, *b, *([2] if num_b else [])]
             assert row[row > 0].tolist() == wanted

@@ -211,8 +211,8 @@ def test_vocabularies_it_cannot_take(tmp_path):
         InGraphTokenizer(str(path))
     path.write_text("[UNK]\n" + "\u0e01" * 86 + "\n", "utf-8")
     message = (
-        r"vocab.txt, line 2: '.{20}'... has 258 bytes; the tokenizer in the "
-        "graph takes wordpieces of up to 256: remove it, or use FullTokenizer."
+        r"vocab.txt, line 2: '.{20}'... has 258 bytes; the graph's tokenizer "
+        "takes 256: remove it, or use FullTokenizer."
     )
     with pytest.raises(ValueError, match=message):
         InGraphTokenizer(str(path))
