@@ -25,7 +25,7 @@ class TaskScorer:
     Raises ValueError if an example of a set has no label.
 
     Attributes:
-      task: the task.
+      finetuning, task: the model and its task.
       dev_files: the records of the sets.
       step: step of the last evaluation that was written.
       results: that evaluation's set -> metric -> value.
@@ -35,7 +35,7 @@ class TaskScorer:
     def __init__(
         self, finetuning: Any, task: Task, dev_files: Mapping[str, RecordFiles]
     ):
-        self._finetuning, self.task = finetuning, task
+        self.finetuning, self.task = finetuning, task
         self.dev_files = dev_files
         self._output_dir = finetuning.options.train.output_dir
         self._gold = {name: _gold(task, name) for name in dev_files}
@@ -51,10 +51,10 @@ class TaskScorer:
         Returns set -> metric -> value.
         """
         self.results = {}
-        for number, set_name in enumerate(self.dev_files):
+        for set_name in self.dev_files:
             summary, scored, answers, scores = self._score(set_name)
             gold = self._gold[set_name]
-            name = f"eval_{set_name}" if number else "eval"
+            name = f"eval{suffix_of(self.task, set_name)}"
             events.write_eval_results(self._output_dir, summary, step, name)
             if self.task.kind in calibration.KINDS:
                 details = metrics.details(
@@ -77,7 +77,7 @@ class TaskScorer:
         """Writes metrics.json: the last results and what is known of them."""
         self._more |= more
         found = {"global_step": self.step, **self.results, **self._more}
-        found["max_seq_length"] = self._finetuning.options.max_seq_length
+        found["max_seq_length"] = self.finetuning.options.max_seq_length
         if self._details:
             found["details"] = self._details
         write_json(os.path.join(self._output_dir, "metrics.json"), found)
@@ -116,21 +116,20 @@ class TaskScorer:
         `which` is `all`, or steps separated by commas. Raises ValueError if a
         checkpoint is missing.
         """
-        rows, manager = [], self._finetuning.manager
+        rows, manager = [], self.finetuning.manager
         for step in _steps(which, manager):
-            self._finetuning.load(manager.prefix(step))
+            self.finetuning.load(manager.prefix(step))
             scores = flat(self.score())
             if not rows:
                 rows.append(["step", *scores])
             rows.append([step, *scores.values()])
         path = os.path.join(self._output_dir, "checkpoints.tsv")
         files.write_text(path, tsv(rows))
-        told = self._output_dir, aligned(rows)
-        logging.info("Checkpoints of %s:\n%s", *told)
+        logging.info("Checkpoints of %s:\n%s", self._output_dir, aligned(rows))
 
     def _score(self, set_name: str) -> tuple[dict, dict, Any, ExampleScores]:
         """The original's figures, the task's metrics, answers and scores."""
-        summary, scores = self._finetuning.evaluate(self.dev_files[set_name])
+        summary, scores = self.finetuning.evaluate(self.dev_files[set_name])
         answers = answers_of(self.task, set_name, scores)
         scored = self.task.score(self._gold[set_name], answers)
         return summary, scored, answers, scores
@@ -169,6 +168,13 @@ def _gold(task: Task, set_name: str) -> Any:
                 *(set_name, ", ".join(missing)),
             )
     return gold
+
+
+def suffix_of(task: Task, set_name: str) -> str:
+    """What the files of a further set have in their names; "" = the first."""
+    known = task.train_sets, task.dev_sets, task.test_sets
+    is_first = any(set_name in names[:1] for names in known)
+    return "" if is_first else f"_{set_name}"
 
 
 def answers_of(task: Task, set_name: str, scores: ExampleScores) -> Any:

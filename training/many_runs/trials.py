@@ -78,7 +78,7 @@ def check(options: ClassifierOptions, trials: TrialOptions) -> None:
     if trials.changed():
         _open(options, trials)
     else:
-        classifier.open_run(_of_one_model(options))
+        classifier.Run(_of_one_model(options))
 
 
 def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
@@ -92,7 +92,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
         return run_once(options)
     output_dir = options.output_dir
     planned, opened = _open(options, trials)
-    inputs = classifier.make_records(opened, output_dir)
+    inputs = opened.make_records(output_dir)
     others = _begun(options) - {os.path.basename(x.output_dir) for x in planned}
     if others:
         logging.warning(
@@ -128,7 +128,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
 
 def _open(
     options: ClassifierOptions, trials: TrialOptions
-) -> tuple[list[ClassifierOptions], classifier.Opened]:
+) -> tuple[list[ClassifierOptions], classifier.Run]:
     """The planned trials; the first that has not begun, with all sets."""
     _require_no_suite(options.output_dir)
     if tf1.has_run(options.output_dir):
@@ -143,7 +143,7 @@ def _open(
     begun = list(map(files.exists, records))
     first = planned[0 if all(begun) else begun.index(False)]
     first = first.replace(do_predict=options.do_predict)
-    return planned, classifier.open_run(first)
+    return planned, classifier.Run(first)
 
 
 def run_once(options: ClassifierOptions) -> Outcome:

@@ -95,8 +95,17 @@ def _specs(
     """Returns the features of records; refuses what the run cannot read."""
     flag = f"--objective={options.objective}"
     masked = objective.reads_masks and not options.needs_ids
+    other, wanted = ("dynamic", "static") if masked else ("static", "dynamic")
+    remedy = f"; pass --masking={other}, or"
+    if not objective.reads_masks:
+        remedy = f", but {flag} reads records without masks;"
     for path in paths:
-        _check_masks(path, flag, objective.reads_masks, masked)
+        names = reading.feature_names(path)
+        if "input_ids" in names and ("masked_lm_ids" in names) != masked:
+            raise ValueError(
+                f"{path}: its records are {'not ' * masked}masked{remedy} write "
+                f"them with create_pretraining_data.py --masking={wanted}."
+            )
     return feature_spec.pretraining_features(
         options.max_seq_length,
         options.max_predictions_per_seq,
@@ -174,29 +183,6 @@ def _labels(path: str) -> np.ndarray:
         return np.zeros(0, np.int32)  # `check_record` says what is wrong
 
 
-def _check_masks(
-    path: str, objective: str, reads_masks: bool, masked: bool
-) -> None:
-    """Refuses records that are masked twice, not at all, or needlessly."""
-    names = reading.feature_names(path)
-    has_masks = "masked_lm_ids" in names
-    if has_masks and not reads_masks:
-        raise ValueError(
-            f"{path}: its records are masked, but {objective} reads records "
-            "without masks; write them with create_pretraining_data.py "
-            "--masking=dynamic."
-        )
-    if "input_ids" in names and has_masks != masked:
-        wanted, other = "static", "dynamic"
-        if not has_masks:
-            wanted, other = other, wanted
-        raise ValueError(
-            f"{path}: its records {'are' if has_masks else 'are not'} masked; "
-            f"pass --masking={wanted}, or write them with "
-            f"create_pretraining_data.py --masking={other}."
-        )
-
-
 def _check_manifests(
     opened: RecordFiles,
     options: PretrainingOptions,
@@ -214,12 +200,10 @@ def _check_manifests(
         counts = [x["counts"]["examples"] for x in shards if x["file"] == name]
         found, expected = opened.some([path]).count, min(counts, default=0)
         if found < expected:
-            lacking = (
-                f"{path} has {found} of {expected} records of its manifest"
-            )
+            lacks = f"{path} has {found} of {expected} records of its manifest"
             if not options.skip_bad_records:
-                raise DamagedError(f"{lacking}; copy or write the file again.")
-            logging.warning("--skip_bad_records: %s.", lacking)
+                raise DamagedError(f"{lacks}; copy or write the file again.")
+            logging.warning("--skip_bad_records: %s.", lacks)
         if checksum := manifest["made_from"].get("vocab_sha256"):
             vocabularies.setdefault(checksum, path)
             require_one_vocabulary(vocabularies)
@@ -258,9 +242,9 @@ def of_manifest(opened: RecordFiles) -> dict[str, Any]:
 
 def require_same_objective(options: PretrainingOptions) -> None:
     """Refuses another objective than that of the run that goes on."""
-    train = options.train
-    places = filter(None, (train.output_dir, train.continue_from))
-    if not (folder := next(filter(tf1.has_run, places), "")):
+    places = options.train.output_dir, options.train.continue_from
+    folder = next((x for x in places if x and tf1.has_run(x)), None)
+    if not folder:
         return
     before = CheckpointManager(folder, read_only=True).made_from()
     now = made_from(options, None)

@@ -37,13 +37,11 @@ def run(options: EncodingOptions) -> None:
 
 def open_run(options: EncodingOptions) -> None:
     """Checks the files."""
-    inputs = {
-        flag: [getattr(options, flag)]
-        for flag in ("input_file", "index_file")
-        if getattr(options, flag)
-    }
-    for flag, (path,) in inputs.items():
-        files.require_file(path, f"--{flag}")
+    inputs = {}
+    for flag in ("input_file", "index_file"):
+        if path := getattr(options, flag):
+            files.require_file(path, f"--{flag}")
+            inputs[flag] = [path]
     if index := options.index_file:
         inputs["index_file"] += vector_index.files_of(index)
     if options.output_file:
@@ -56,8 +54,8 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
     if path and folder and tf1.has_run(folder):
         logging.info(NOT_USED, "init_checkpoint", folder)
         path = None
-    size = "encode_batch_size", options.encode_batch_size
-    strategy = open_strategy(options.device, *size)
+    size = options.encode_batch_size
+    strategy = open_strategy(options.device, "encode_batch_size", size)
     with strategy.scope():
         loaded = modeling.load(
             path or folder,
@@ -73,7 +71,7 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
         vectors = SentenceVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.
-        vectors.sentence_extractor(options.encode_batch_size)
+        vectors.sentence_extractor(size)
         return vectors
 
 
@@ -110,8 +108,8 @@ def encode(
             f"--input_file={source} has no texts; expected one on each line."
         )
     manifests.remove([path])
-    is_index = path.endswith(".npy")
-    facts = vector_index.texts_of(source, column) if is_index else {}
+    if is_index := path.endswith(".npy"):
+        facts = vector_index.texts_of(source, column)
     texts = read_texts(source, column)
     with vector_files.open_text_writer(path, (count, size), texts) as write:
         extractor = vectors.sentence_extractor(options.encode_batch_size)
@@ -179,14 +177,12 @@ def _questions(options: EncodingOptions) -> list[list[str]]:
 
 def _asked() -> Iterator[list[str]]:
     """Yields the questions of standard input, one by one."""
-    while True:
-        if sys.stdin.isatty():
-            print("Question: ", end="", flush=True)
-        line = sys.stdin.readline()
-        if not line:
-            return
+    prompt = "Question: " if sys.stdin.isatty() else ""
+    print(prompt, end="", flush=True)
+    while line := sys.stdin.readline():
         if line.strip():
             yield [line.strip()]
+        print(prompt, end="", flush=True)
 
 
 def _as_text(question: str, texts: list[dict[str, Any]]) -> str:

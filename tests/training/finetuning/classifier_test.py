@@ -159,8 +159,8 @@ def test_numbers_of_any_size_are_written_exactly(tmp_path):
     task = get_task("jsonl", str(tmp_path), kind="regression")
     scores = scores_of([[number] for number in found], [4, 3, 2, 1])
     arguments = task, "dev", scores, str(tmp_path)
-    prediction_files.write_dev_predictions(*arguments, is_first=True, step=3)
-    prediction_files.write_predictions(*arguments, is_first=True)
+    prediction_files.write_dev_predictions(*arguments, step=3)
+    prediction_files.write_predictions(*arguments)
 
     def cells(name, first):
         lines = (tmp_path / name).read_text("utf-8").splitlines()[1:]
@@ -193,11 +193,9 @@ def test_half_of_a_pair_does_not_stop_the_files(tmp_path, kind):
     shape = [1, *[1] * (kind == "tagging"), len(task.labels)]
     scores = scores_of(np.ones(shape), [1], np.ones([1, 1], int))
     arguments = scores, str(tmp_path)
-    prediction_files.write_dev_predictions(
-        task, "dev", *arguments, is_first=True, step=3
-    )
+    prediction_files.write_dev_predictions(task, "dev", *arguments, step=3)
     prediction_files.write_predictions(
-        task, "test", *arguments, is_first=True, with_texts=True
+        task, "test", *arguments, with_texts=True
     )
     tables = [path.read_text("utf-8") for path in tmp_path.glob("*.tsv")]
     found = "".join(tables)
@@ -209,9 +207,9 @@ def test_a_further_dev_set_has_files_of_its_name(tmp_path):
     write_files(tmp_path, FOLDERS["mnli"])
     task = get_task("mnli", str(tmp_path))
     scores = scores_of([[0.5, 0.3, 0.2]] * 4, [0.5, 2.0, 1.0, 2.0])
-    for number, name in enumerate(task.dev_sets):
+    for name in task.dev_sets:
         prediction_files.write_dev_predictions(
-            task, name, scores, str(tmp_path), is_first=not number, step=3
+            task, name, scores, str(tmp_path), step=3
         )
     for suffix in "", "_dev_mismatched":
         path = tmp_path / f"dev_predictions{suffix}.tsv"
