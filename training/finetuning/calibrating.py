@@ -52,16 +52,15 @@ def of_run(
 
     `weights` is the prefix of the checkpoint that `model` has loaded.
     """
-    output_dir = options.finetuning.train.output_dir
     if not options.use_calibration:
         return Calibration()
     if not options.calibrate:
-        return find(output_dir, weights, model)
+        return find(options.output_dir, weights, model)
     set_name, found = scorer.fit()
-    path = os.path.join(output_dir, model_folder.CALIBRATION)
+    path = os.path.join(options.output_dir, model_folder.CALIBRATION)
     facts = {"weights": _id_of(model), "set": set_name}
-    facts |= {"global_step": scorer.step, **dataclasses.asdict(found)}
-    write_json(path, facts)
+    facts["global_step"] = scorer.step
+    write_json(path, facts | dataclasses.asdict(found))
     logging.info("Wrote %s", path)
     if found.temperature == 1:
         logging.warning(

@@ -51,9 +51,8 @@ def _log_new(
 ) -> None:
     """Logs which rows of each set another folder does not have."""
     learned = {row for _, row in _rows(trained)}
-    known = set(learned)
-    for path in files.find_in(folder, "eval*.tf_record"):
-        known.update(row for _, row in _rows(path))
+    others = files.find_in(folder, "eval*.tf_record")
+    known = learned.union(row for path in others for _, row in _rows(path))
     sets = {scorer.task.train_sets[0]: train, **scorer.dev_files}
     for name, record_files in sets.items():
         rows = [*_rows(record_files.paths[0])]

@@ -103,8 +103,9 @@ def _specs(
         names = reading.feature_names(path)
         if "input_ids" in names and ("masked_lm_ids" in names) != masked:
             raise ValueError(
-                f"{path}: its records are {'not ' * masked}masked{remedy} write "
-                f"them with create_pretraining_data.py --masking={wanted}."
+                f"{path}: its records are {'not ' * masked}masked{remedy} "
+                "write them with create_pretraining_data.py "
+                f"--masking={wanted}."
             )
     return feature_spec.pretraining_features(
         options.max_seq_length,
@@ -124,9 +125,9 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     if hold_pairs(dev) and not hold_pairs(train):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
-            f"but those of --input_file ({train.paths[0]}) are not, so the "
-            "next-sentence head is not trained. Write both with the same "
-            "--next_sentence_prediction of create_pretraining_data.py."
+            f"but those of --input_file ({train.paths[0]}) are not. Write both "
+            "with the same --next_sentence_prediction of "
+            "create_pretraining_data.py."
         )
 
 
@@ -134,8 +135,7 @@ def warn_of_trained_text() -> None:
     """Warns that a model is scored on what it was trained on."""
     logging.warning(
         "The evaluation reads the records that are trained on, so it says how "
-        "well their text is remembered. Give --eval_file, records of other "
-        "text."
+        "well their text is remembered. Give --eval_file, other records."
     )
 
 
@@ -219,9 +219,8 @@ def require_one_vocabulary(known: Mapping[str, str]) -> None:
     if len(known) > 1:
         raise ValueError(
             f"{' and '.join(known.values())} do not have the same vocabulary, "
-            "so that the ids of one are other words of another; give the "
-            "--vocab_file of create_pretraining_data.py, and files and folders "
-            "made with it."
+            "so that their ids are other words; give the --vocab_file of "
+            "create_pretraining_data.py, and files and folders made with it."
         )
 
 
