@@ -33,17 +33,10 @@ class BestCheckpoint:
     `output_dir/best`, and `best_checkpoint.json` holds the history. Of equal
     evaluations, the first is kept.
 
-    Args:
-      options: they hold the metric, the patience and output_dir.
-      names: set -> names of the metrics of an evaluation; {} = nothing is
-        evaluated.
-
-    Attributes:
-      metric: as `value_of` takes it; "" = the last weights are used.
-
-    Raises:
-      ValueError: the metric is unknown, or output_dir holds a choice by another
-        one.
+    `names` are set -> names of the metrics of an evaluation; {} = nothing is
+    evaluated. `metric` is as `value_of` takes it; "" = the last weights are
+    used. Raises ValueError if the metric is unknown, or output_dir holds a
+    choice by another one.
     """
 
     def __init__(

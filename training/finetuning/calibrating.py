@@ -46,12 +46,13 @@ def check(options: ClassifierOptions, described: Description | None) -> None:
 
 
 def of_run(
-    options: ClassifierOptions, model: Any, weights: str, scorer: TaskScorer
+    options: ClassifierOptions, weights: str, scorer: TaskScorer
 ) -> Calibration:
     """Fits and keeps the calibration of a run's model, or finds it.
 
-    `weights` is the prefix of the checkpoint that `model` has loaded.
+    `weights` is the prefix of the checkpoint that the model has loaded.
     """
+    model = scorer.finetuning.model
     if not options.use_calibration:
         return Calibration()
     if not options.calibrate:
@@ -74,17 +75,10 @@ def of_run(
 def find(folder: str, weights: str, model: Any) -> Calibration:
     """Finds the calibration of a model in its folder or beside its weights.
 
-    Args:
-      folder: output_dir.
-      weights: path of the checkpoint; "" = there is none.
-      model: a model with the weights.
-
-    Returns:
-      The calibration; the default one if there is none of these weights, which
-      a warning says if there is one of others.
-
-    Raises:
-      ValueError: the file is damaged.
+    `weights` is the path of the checkpoint, which the model has loaded; "" =
+    there is none. Returns the default one if there is none of these weights,
+    which a warning says if there is one of others. Raises ValueError if the
+    file is damaged.
     """
     is_prefix = weights and not files.is_folder(weights)
     other = model_folder.beside(weights) if is_prefix else weights

@@ -33,19 +33,13 @@ _TABLES = ("tsv", "csv", "jsonl")  # a user's rows may be of any task
 class Teacher:
     """A finished model of the same task; its weights are not loaded.
 
-    Args:
-      options: the program's options.
-      tokenizer: that of the run.
-      task: the task of run_classifier.py; None = questions.
+    Raises ValueError or OSError if it is missing, not finished, or of another
+    task; `task` is that of run_classifier.py, None = questions.
 
     Attributes:
       folder: its folder; "" = there is no teacher, or nothing is trained.
       distillation: see `ItemObjective`.
       unlabeled: a task whose test set is --unlabeled_file; None = no file.
-
-    Raises:
-      ValueError, OSError: it is missing, not finished, or of another task; or
-        an option needs a teacher.
     """
 
     def __init__(

@@ -13,21 +13,19 @@ from data.storage import files
 from data.tasks import Task
 from training.finetuning.metric_values import Results
 from training.finetuning.task_scorer import TaskScorer
-from training.start.first_weights import FirstWeights
 
 _MOST_SHOWN = 5  # new rows
 # What may differ between records whose rows are compared.
 _ANY_DATA = {"labels": None, "examples_sha256": None}
 
 
-def score(
-    first: FirstWeights | None, train: RecordFiles, scorer: TaskScorer
-) -> Results:
+def score(train: RecordFiles, scorer: TaskScorer) -> Results:
     """Scores the weights of --init_checkpoint if they have the task's labels.
 
     It also logs which rows they were not trained on. Returns {} for other
     weights.
     """
+    first = scorer.finetuning.first
     if not first or not first.has_heads:
         return {}
     is_folder = files.is_folder(first.path)
@@ -87,10 +85,10 @@ def _places(task: Task, set_name: str, numbers: Sequence[int]) -> str:
     return f": {'; '.join(shown)}{'; ...' * (len(shown) < len(numbers))}"
 
 
-def log(before: Results, after: Results, names: Sequence[str]) -> None:
+def log(before: Results, scorer: TaskScorer) -> None:
     """Logs the metrics of each set that were scored before and after."""
     for set_name, old in before.items():
-        new = after[set_name]
+        new, names = scorer.results[set_name], scorer.task.metrics
         told = [f"{name} {old[name]:.4f} -> {new[name]:.4f}" for name in names]
         what = "before and after this training"
         logging.info("%s, %s: %s", set_name, what, ", ".join(told))

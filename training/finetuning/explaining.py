@@ -53,14 +53,9 @@ class Explanation(NamedTuple):
 class Explainer:
     """Explains the labels of a classifier.
 
-    Args:
-      model: a `TaskModel` for one label or several labels of a text.
-      vocab: token -> id.
-      described: how the model reads texts.
-      num_examples: how many examples of a page are explained.
-
-    Raises:
-      ValueError: the model is of another kind, or its encoder is frozen.
+    The model is a `TaskModel` for one label or several labels of a text;
+    `num_examples` of a page are explained. Raises ValueError if it is of
+    another kind, or its encoder is frozen.
     """
 
     def __init__(

@@ -69,8 +69,7 @@ class Finetuning:
       manager: writes the checkpoints in output_dir.
       num_devices: devices that share each batch.
 
-    Raises:
-      ValueError, OSError: a batch size or output_dir cannot be used.
+    Raises ValueError or OSError if a batch size or output_dir cannot be used.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from data.tasks import ChoiceExample, Task
 from data.tasks.examples import Example
 from training.finetuning.explaining import Explainer
 from training.finetuning.predictions import ExampleScores
-from training.finetuning.task_scorer import answers_of, suffix_of
+from training.finetuning.task_scorer import TaskScorer, answers_of, suffix_of
 
 _MOST_SHOWN = 5000  # examples of a page
 
@@ -31,21 +31,25 @@ def write_predictions(
 ) -> None:
     """Writes test_results.tsv, predictions.tsv and the file for GLUE's server.
 
-    The files of a further test set have its name. `with_texts` adds the texts
-    to predictions.tsv, as in dev_predictions.tsv.
+    Tagging has a row for each word, and an empty one after each sentence. The
+    files of a further test set have its name. `with_texts` adds the texts to
+    predictions.tsv, as in dev_predictions.tsv.
     """
     suffix = suffix_of(task, set_name)
     answers = answers_of(task, set_name, scores)
     path = os.path.join(output_dir, f"predictions{suffix}.tsv")
+    examples, rows = task.examples(set_name), []
     if task.kind == "tagging":
-        _write_table(path, _tagged_rows(task, set_name, answers))
+        for example, labels in zip(examples, answers, strict=True):
+            rows += [*zip(example.words, labels, strict=True), ()]
+        _write_table(path, rows)
         return
     if not suffix:
         write_test_results(output_dir, scores.predictions)
-    texts, rows = _label_texts(task, answers), []
+    texts = _label_texts(task, answers)
     score = _cell if task.kind == "regression" else float
     for example, text, row in zip(
-        task.examples(set_name), texts, scores.predictions, strict=True
+        examples, texts, scores.predictions, strict=True
     ):
         cells = _cells(*_parts_of(example)) if with_texts else {}
         if not rows:
@@ -61,25 +65,18 @@ def write_predictions(
 
 
 def write_dev_predictions(
-    task: Task,
-    set_name: str,
-    scores: ExampleScores,
-    output_dir: str,
-    *,
-    step: int,
-    answers_above: Sequence[Mapping[str, Any]] = (),
-    explainer: Explainer | None = None,
+    scorer: TaskScorer, set_name: str, explainer: Explainer | None = None
 ) -> None:
     """Writes dev_predictions.tsv and errors.html, the highest loss first.
 
     Nothing is written for tagging. The files of a further dev set have its
-    name. For `answers_above` see `calibration.figures`. The `explainer` shades
-    the words of the page's first examples.
+    name. The `explainer` shades the words of the page's first examples.
     """
+    task, folder = scorer.task, scorer.output_dir
     if task.kind == "tagging":
         return
     suffix = suffix_of(task, set_name)
-    judged = _judged(task, set_name, scores)
+    judged = _judged(task, set_name, scorer.scores[set_name])
     columns = _cells(judged[0].texts, judged[0].choices)
     rows = [["id", *columns, "gold", "prediction", "loss", *task.labels]]
     for one in judged:
@@ -88,18 +85,19 @@ def write_dev_predictions(
         rows.append(
             [one.id, *cells, one.gold, one.prediction, one.loss, *found]
         )
-    path = os.path.join(output_dir, f"dev_predictions{suffix}.tsv")
+    path = os.path.join(folder, f"dev_predictions{suffix}.tsv")
     _write_table(path, rows)
     shown = judged[:_MOST_SHOWN]
-    title = f"{task.name}, {set_name}, step {step}"
+    title = f"{task.name}, {set_name}, step {scorer.step}"
     if len(shown) < len(judged):
         title += f", {len(shown)} of {len(judged)} examples"
     if explainer:
         some = shown[: explainer.num_examples]
         for number, one in enumerate(tracked(some, "shading", "examples")):
             shown[number] = _shaded(one, explainer, task.labels)
-    path = os.path.join(output_dir, f"errors{suffix}.html")
-    write_page(path, title, shown, answers_above)
+    path = os.path.join(folder, f"errors{suffix}.html")
+    figures = scorer.calibrated.get(set_name, {})
+    write_page(path, title, shown, figures.get("answers_above", ()))
     logging.info("Wrote %s", path)
 
 
@@ -201,14 +199,3 @@ def _label_texts(task: Task, answers: Any) -> list[str | float]:
         join = task.label_separator.join
         return [join(itertools.compress(task.labels, row)) for row in answers]
     return [task.labels[answer] for answer in answers]
-
-
-def _tagged_rows(
-    task: Task, set_name: str, answers: Sequence[Sequence[str]]
-) -> list[tuple[str, ...]]:
-    """A row for each word and its label, an empty one after each sentence."""
-    rows = []
-    for example, labels in zip(task.examples(set_name), answers, strict=True):
-        rows += zip(example.words, labels, strict=True)
-        rows.append(())
-    return rows

@@ -47,15 +47,14 @@ def facts_of(
     `SET_sha256`, for the checksum of a set's records.
     """
     plain = dataclasses.asdict(options.replace(on_step=None))
+    for group in "long_text", "distillation":
+        if not getattr(options, group).changed():
+            del plain[group]  # the run does not use it
     facts = {
         name: value
         for name, value in _fields("", plain)
         if name not in _FREE and not name.startswith(_DEVICE)
     }
-    # A group that the run does not use is left out.
-    for group in "long_text", "distillation":
-        if not getattr(options, group).changed():
-            facts = {n: v for n, v in facts.items() if n.split(".")[0] != group}
     # `auto` is a different precision on different machines.
     facts[_PRECISION] = precision_of(options.finetuning.device)
     # The contents of these files, because a path may later hold others.

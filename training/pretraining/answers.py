@@ -43,11 +43,8 @@ def require_heads(
 ) -> None:
     """Refuses to evaluate or predict with the random weights of a head.
 
-    Args:
-      options: of the run, which does not train.
-      untrained: names of the random variables.
-      has_pairs: whether it evaluates on pairs of sentences.
-      queries: the queries in --predict_file.
+    The run does not train. `untrained` are the names of the random variables,
+    `has_pairs` says whether it evaluates on pairs of sentences.
     """
     heads = objectives.get(options.objective).head_variables
     asked = {

@@ -42,16 +42,10 @@ def open_records(
     The specs of the files have `masked_lm_*` if the records are masked, and
     `next_sentence_labels` if they are pairs.
 
-    Args:
-      patterns: files or globs.
-      options: options of the run that will read them.
-      config: configuration of its model.
-      vocab: token -> id, which is used if `options.needs_ids`.
-      vocabularies: see `require_one_vocabulary`; those of the files are added.
-
-    Raises:
-      FileNotFoundError: no file matches.
-      ValueError: a file is damaged or does not fit.
+    `vocab`, token -> id, is used if `options.needs_ids`. The vocabularies of
+    the files are added to `vocabularies`, see `require_one_vocabulary`. Raises
+    FileNotFoundError if no file matches; ValueError if one is damaged or does
+    not fit.
     """
     paths = files.expand_patterns(patterns)
     objective = objectives.get(options.objective)

@@ -186,17 +186,11 @@ class Run:
         return sets
 
     def make_records(self, folder: str = "") -> Inputs:
-        """Writes the records of a run, or finds them.
+        """Writes the records of a run, or finds them; returns `run`'s inputs.
 
-        Args:
-          folder: where to, if several runs share them; "" = its output_dir.
-
-        Returns:
-          The inputs of `run`.
-
-        Raises:
-          ValueError, OSError: an example is wrong, output_dir was trained on
-            other data, or a file cannot be written.
+        `folder` is where to, if several runs share them; "" = its output_dir.
+        Raises ValueError or OSError if an example is wrong, output_dir was
+        trained on other data, or a file cannot be written.
         """
         options, task, teacher = self.options, self.task, self._teacher
         config, length = self._start.config, options.finetuning.max_seq_length
@@ -242,7 +236,7 @@ class Run:
         scorer = TaskScorer(model, task, inputs.dev)
         before = {}
         if options.do_train:
-            before = earlier_model.score(model.first, inputs.train, scorer)
+            before = earlier_model.score(inputs.train, scorer)
         best, dev = self._best, inputs.dev.values()
         step = best.train(model, scorer.write, inputs.train, dev)
         if options.eval_checkpoints != "last":
@@ -253,7 +247,7 @@ class Run:
             if scorer.step != step:
                 scorer.write(step)
             scorer.write_metrics(**best.note())
-        earlier_model.log(before, scorer.results, task.metrics)
+        earlier_model.log(before, scorer)
         weights = best.weights(step)
         self._answer(scorer, inputs, weights)
         self._describe(weights)
@@ -280,19 +274,14 @@ class Run:
         """Calibrates, and writes the predictions of the dev and test sets."""
         options, task, explainer = self.options, self.task, None
         finetuning, model = scorer.finetuning, scorer.finetuning.model
-        found = calibrating.of_run(options, model, weights, scorer)
-        told = scorer.calibrate(found)
+        found = calibrating.of_run(options, weights, scorer)
+        scorer.calibrate(found)
         number = explaining.number_of(options, model)
         if inputs.dev and number:
             made_with = self._tokenizer.vocab, self._description()
             explainer = explaining.Explainer(model, *made_with, number)
-        for set_name, scores in scorer.scores.items():
-            write_dev_predictions(
-                *(task, set_name, scores, options.output_dir),
-                step=scorer.step,
-                answers_above=told.get(set_name, {}).get("answers_above", ()),
-                explainer=explainer,
-            )
+        for set_name in scorer.scores:
+            write_dev_predictions(scorer, set_name, explainer)
         for set_name, record_files in inputs.test.items():
             scores = finetuning.predict(record_files)
             scores = scores.calibrated(found, task.kind)

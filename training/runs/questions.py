@@ -76,7 +76,7 @@ class Run:
     def __init__(self, options: SquadOptions):
         found = read_files(options, kinds=["span"])
         options, config, self._tokenizer, source, self._described = found
-        self._warn_of_stride(options.windows)
+        _warn_of_stride(options.windows)
         if options.score_padding:
             options = options.replace(trim_batches=False)
         names = ("train_file", "predict_file")
@@ -122,9 +122,8 @@ class Run:
         if not answers.version_2_with_negative or given is not None:
             return options
         described = self._described
-        found_here = (
-            read_threshold(folder) and described
-        )  # else another model's
+        # Without a description, the file is about another model.
+        found_here = read_threshold(folder) and described
         is_elsewhere = not options.do_train and not tf1.has_run(folder)
         if options.find_null_threshold or found_here or not is_elsewhere:
             return options
@@ -147,17 +146,6 @@ class Run:
             for name, value in described.options().items()
             if name in _RULES and options.find(name) != value
         ]
-
-    def _warn_of_stride(self, windows: WindowOptions) -> None:
-        room = windows.max_seq_length - windows.max_query_length - NUM_SPECIAL
-        if windows.doc_stride >= room:
-            logging.warning(
-                "--doc_stride=%d: windows with the longest questions have %d "
-                "places for the text, so they do not overlap, and no window "
-                "contains an answer on their border. A third of "
-                "--max_seq_length is usual.",
-                *(windows.doc_stride, room),
-            )
 
     def _make_scorer(self, data: SquadArticles) -> QuestionScorer:
         """Warns of questions that do not fit the flags, or refuses them."""
@@ -283,3 +271,15 @@ class Run:
             **dataclasses.asdict(answers),
         )
         description.write(options, described, weights)
+
+
+def _warn_of_stride(windows: WindowOptions) -> None:
+    room = windows.max_seq_length - windows.max_query_length - NUM_SPECIAL
+    if windows.doc_stride >= room:
+        logging.warning(
+            "--doc_stride=%d: windows with the longest questions have %d "
+            "places for the text, so they do not overlap, and no window "
+            "contains an answer on their border. A third of --max_seq_length "
+            "is usual.",
+            *(windows.doc_stride, room),
+        )
