@@ -48,9 +48,8 @@ def write_predictions(
         write_test_results(output_dir, scores.predictions)
     texts = _label_texts(task, answers)
     score = _cell if task.kind == "regression" else float
-    for example, text, row in zip(
-        examples, texts, scores.predictions, strict=True
-    ):
+    found = zip(examples, texts, scores.predictions, strict=True)
+    for example, text, row in found:
         cells = _cells(*_parts_of(example)) if with_texts else {}
         if not rows:
             labels = task.labels or ["score"]
@@ -82,9 +81,8 @@ def write_dev_predictions(
     for one in judged:
         cells = _cells(one.texts, one.choices).values()
         found = (score for _, score in one.scores)
-        rows.append(
-            [one.id, *cells, one.gold, one.prediction, one.loss, *found]
-        )
+        row = one.id, *cells, one.gold, one.prediction, one.loss, *found
+        rows.append(row)
     path = os.path.join(folder, f"dev_predictions{suffix}.tsv")
     _write_table(path, rows)
     shown = judged[:_MOST_SHOWN]

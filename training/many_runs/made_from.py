@@ -60,10 +60,8 @@ def facts_of(
     # The contents of these files, because a path may later hold others.
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     facts |= _fields("bert_config.", config.to_dict())
-    if options.finetuning.init_checkpoint:
-        facts["init_checkpoint_sha256"] = _weights_sha256(
-            options.finetuning.init_checkpoint
-        )
+    if path := options.finetuning.init_checkpoint:
+        facts["init_checkpoint_sha256"] = _weights_sha256(path)
     for name, records in {"train": train, **dev}.items():
         manifest = read_json(records.paths[0] + files.MANIFEST_SUFFIX)
         facts[f"{name}_sha256"] = manifest["sha256"]

@@ -134,10 +134,7 @@ def _tasks(
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
     if data_dir:
         found = _folders_in(data_dir, list(found))
-    tasks = {
-        name: _options_of(options, name, folder)
-        for name, folder in found.items()
-    }
+    tasks = {name: _options_of(options, name, x) for name, x in found.items()}
     if options.do_predict and "MNLI" in tasks:
         folder = data_dir and _diagnostic_folder(data_dir, found["MNLI"])
         if folder or not data_dir:

@@ -163,9 +163,7 @@ def _stale(output_dir: str, data_dir: str, given: Set[str]) -> list[str]:
     if tf1.has_run(output_dir) or described and described["weights"]:
         return []
     names = {"train", "dev", "test"} - given
-    return [
-        path for name in names if files.exists(path := _path(data_dir, name))
-    ]
+    return list(filter(files.exists, (_path(data_dir, x) for x in names)))
 
 
 def _path(data_dir: str, name: str) -> str:

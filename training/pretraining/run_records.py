@@ -49,7 +49,7 @@ def open_records(
     """
     paths = files.expand_patterns(patterns)
     objective = objectives.get(options.objective)
-    specs = _specs(paths, options, objective)
+    specs, skips = _specs(paths, options, objective), options.skip_bad_records
     limits = {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
@@ -59,10 +59,7 @@ def open_records(
     }
     try:
         opened = input_pipeline.open_records(
-            paths,
-            specs,
-            limits=limits,
-            skip_bad_records=options.skip_bad_records,
+            paths, specs, limits=limits, skip_bad_records=skips
         )
         _check_manifests(opened, options, vocab, vocabularies)
     except DamagedError as error:

@@ -98,9 +98,8 @@ class Run:
     def __init__(
         self, options: ClassifierOptions, inputs: Inputs | None = None
     ):
-        options, config, tokenizer, source, described = read_files(
-            options, KINDS
-        )
+        found = read_files(options, KINDS)
+        options, config, tokenizer, source, described = found
         self.options, self._described = options, described
         self._tokenizer = tokenizer
         check_tables(options, options.output_dir)
@@ -135,9 +134,8 @@ class Run:
     def _open_task(self) -> Task:
         """The task; without training, its train set is not opened."""
         options, described = self.options, self._described
-        task = get_task(
-            options.task_name, options.data_dir, **options.task_options
-        )
+        columns = options.task_options
+        task = get_task(options.task_name, options.data_dir, **columns)
         said = os.path.join(options.output_dir, DESCRIPTION)
         is_other = not described and files.exists(said)  # of another model
         if not options.do_train and not is_other:
@@ -171,9 +169,8 @@ class Run:
                     continue
                 is_pair = getattr(example, "text_b", None) is not None
                 if is_pair or task.kind == "choice":
-                    require_pairs(
-                        config, f"--task_name={task.name}, {set_name}"
-                    )
+                    place = f"--task_name={task.name}, {set_name}"
+                    require_pairs(config, place)
                 folder = options.output_dir
                 description.require_texts(self._described, is_pair, folder)
                 sets[name].append(set_name)

@@ -84,10 +84,9 @@ class Run:
         self._check_folders(changes_config=config != given)
         self._queries = []
         if self._tokenizer:
-            path, length = options.predict_file, options.max_seq_length
-            self._queries = read_queries(
-                path, self._tokenizer, max_seq_length=length
-            )
+            asked = options.predict_file, self._tokenizer
+            length = options.max_seq_length
+            self._queries = read_queries(*asked, max_seq_length=length)
 
     def _check_objective(self, objective: type[PretrainingObjective]) -> None:
         """Refuses a flag that the objective cannot follow.
@@ -168,9 +167,8 @@ class Run:
             self._strip(step)
         if step == before:
             return
-        warn = functools.partial(
-            setup.warn_of_earlier, options.train.output_dir, step
-        )
+        folder = options.train.output_dir
+        warn = functools.partial(setup.warn_of_earlier, folder, step)
         if not options.strip_checkpoint and STRIPPED_NAME not in origin:
             warn("--strip_checkpoint", f"{STRIPPED_NAME}.index")
         if not options.do_predict:

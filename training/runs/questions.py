@@ -8,27 +8,17 @@ from absl import logging
 
 from data.records.input_pipeline import RecordFiles, open_records
 from data.settings import names_of
+from data.squad import window_options
 from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadReport
 from data.squad.records import make_records as make_record_file
-from data.squad.window_options import (
-    NUM_SPECIAL,
-    AnswerOptions,
-    WindowOptions,
-    check_null_threshold,
-)
 from data.squad.windows import Questions, feature_specs
 from data.storage import files
 from modeling.checkpoints import tf1
 from modeling.embeddings import require_pairs
 from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
-from training.finetuning.answers import (
-    THRESHOLD_FILE,
-    QuestionScorer,
-    known_threshold,
-    read_threshold,
-)
+from training.finetuning import answers
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.distilling import Teacher
 from training.finetuning.finetuner import Finetuning
@@ -46,8 +36,8 @@ _RECORDS = ("train.tf_record", "eval.tf_record")
 # Flags on which the best threshold depends.
 _RULES = {
     *("do_lower_case", "never_split"),
-    *names_of(WindowOptions),
-    *names_of(AnswerOptions),
+    *names_of(window_options.WindowOptions),
+    *names_of(window_options.AnswerOptions),
 } - {"version_2_with_negative"}
 
 
@@ -91,7 +81,8 @@ class Run:
             head=head,
         )
         require_pairs(config, "a question and its text")
-        self._options = self._with_threshold(options, source)
+        self._options = options
+        self._take_threshold(source)
         self.scorer, names = None, {}
         if options.predict_data:
             self.scorer = self._make_scorer(options.predict_data.read())
@@ -99,40 +90,39 @@ class Run:
                 names["dev"] = self.scorer.metric_names
         self._best = BestCheckpoint(options.finetuning, names)
 
-    def _questions(
-        self, data: SquadArticles, is_training: bool = False
-    ) -> Questions:
+    def _questions(self, data: SquadArticles, is_training: bool) -> Questions:
         options = self._options
         has_null = options.answers.version_2_with_negative
         reading = ExampleOptions(is_training, has_null)
         return Questions(data, self._tokenizer, options.windows, reading)
 
-    def _with_threshold(
-        self, options: SquadOptions, source: Source
-    ) -> SquadOptions:
+    def _take_threshold(self, source: Source) -> None:
         """Takes the threshold of a model elsewhere, if no flag says it.
 
         Raises ValueError for --find_null_threshold without the flag that it
         needs.
         """
-        answers, folder = options.answers, options.output_dir
-        needs = {"version_2_with_negative": answers.version_2_with_negative}
-        given = answers.null_score_diff_threshold
-        check_null_threshold(options.find_null_threshold, given, needs)
-        if not answers.version_2_with_negative or given is not None:
-            return options
-        described = self._described
+        options, described = self._options, self._described
+        rules, folder = options.answers, options.output_dir
+        finds, given = (
+            options.find_null_threshold,
+            rules.null_score_diff_threshold,
+        )
+        needs = {"version_2_with_negative": rules.version_2_with_negative}
+        window_options.check_null_threshold(finds, given, needs)
+        if not rules.version_2_with_negative or given is not None:
+            return
         # Without a description, the file is about another model.
-        found_here = read_threshold(folder) and described
+        found_here = answers.read_threshold(folder) and described
         is_elsewhere = not options.do_train and not tf1.has_run(folder)
-        if options.find_null_threshold or found_here or not is_elsewhere:
-            return options
+        if finds or found_here or not is_elsewhere:
+            return
         known = (source.folder and source.folder.description) or {}
         if described and not (known and description.names_model(options)):
             known = vars(described)
         threshold = known.get("null_score_diff_threshold", 0.0)
         logging.info("--null_score_diff_threshold=%g, of the model.", threshold)
-        return options.replace(null_score_diff_threshold=threshold)
+        self._options = options.replace(null_score_diff_threshold=threshold)
 
     @property
     def _changed_rules(self) -> list[str]:
@@ -147,10 +137,10 @@ class Run:
             if name in _RULES and options.find(name) != value
         ]
 
-    def _make_scorer(self, data: SquadArticles) -> QuestionScorer:
+    def _make_scorer(self, data: SquadArticles) -> answers.QuestionScorer:
         """Warns of questions that do not fit the flags, or refuses them."""
-        options, asked = self._options, self._questions(data)
-        scorer = QuestionScorer(asked, options, self._changed_rules)
+        options, asked = self._options, self._questions(data, False)
+        scorer = answers.QuestionScorer(asked, options, self._changed_rules)
         if not scorer.has_answers:
             flag = (
                 "eval_every_steps" if options.watches else "find_null_threshold"
@@ -196,7 +186,7 @@ class Run:
         else:
             if scorer and scorer.step != step:
                 evaluate(step)
-            threshold = known_threshold(options, step)
+            threshold = answers.known_threshold(options, step)
         self.describe(threshold, self._best.weights(step))
         if options.do_train:
             old = () if options.do_predict else ["predictions.json"]
@@ -242,9 +232,9 @@ class Run:
 
     def describe(self, threshold: float | None, weights: str = "") -> None:
         """Writes what the model is made with; "" = its training begins."""
-        options, answers, found = self._options, self._options.answers, {}
+        options, rules, found = self._options, self._options.answers, {}
         known, is_trained = self._described, self._start.manager.steps()
-        path = os.path.join(options.output_dir, THRESHOLD_FILE)
+        path = os.path.join(options.output_dir, answers.THRESHOLD_FILE)
         if options.find_null_threshold and not self._changed_rules:
             found["null_score_diff_threshold"] = threshold
         if description.keep(options, known, weights, **found):
@@ -252,14 +242,14 @@ class Run:
         if threshold is None:
             threshold = known.null_score_diff_threshold if known else 0.0
         is_new = not weights and not is_trained
-        is_given = answers.null_score_diff_threshold is not None
+        is_given = rules.null_score_diff_threshold is not None
         if (is_given or is_new) and files.exists(path):
             logging.warning(
                 "%s is removed: the threshold is %g.", path, threshold
             )
             files.remove(path)
-        answers = answers.replace(null_score_diff_threshold=threshold)
-        has_null = answers.version_2_with_negative
+        rules = rules.replace(null_score_diff_threshold=threshold)
+        has_null = rules.version_2_with_negative
         described = description.make(
             *(options, SpanDescription),
             task_name="SQuAD 2.0" if has_null else "SQuAD",
@@ -268,13 +258,14 @@ class Run:
             distillation=options.distillation.remembered,
             score_padding=options.score_padding,
             **dataclasses.asdict(options.windows),
-            **dataclasses.asdict(answers),
+            **dataclasses.asdict(rules),
         )
         description.write(options, described, weights)
 
 
-def _warn_of_stride(windows: WindowOptions) -> None:
-    room = windows.max_seq_length - windows.max_query_length - NUM_SPECIAL
+def _warn_of_stride(windows: window_options.WindowOptions) -> None:
+    room = windows.max_seq_length - windows.max_query_length
+    room -= window_options.NUM_SPECIAL
     if windows.doc_stride >= room:
         logging.warning(
             "--doc_stride=%d: windows with the longest questions have %d "
