@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from absl import logging
@@ -66,7 +66,7 @@ class Run:
         )
         config = objective.configure(given)
         tokens = options.objectives.tokens(options.objective)
-        self._read_vocabulary(config, source, tokens)
+        self._read_vocabulary(config, source)
         self._arguments = options.objectives.arguments(options.objective)
         if tokens:
             token_ids = [self._vocab[token] for token in tokens]
@@ -76,7 +76,7 @@ class Run:
             check_outputs(options.train.output_dir, asked, [answers.RESULTS])
         self._strategy = create_strategy(options.device)
         self._start = Start(
-            *(options, config, source, self._new_model),
+            *(options, config, source, self._build),
             # --strip_checkpoint without a checkpoint is refused below.
             trains=options.do_train or options.strip_checkpoint,
             heads=(),
@@ -106,11 +106,10 @@ class Run:
             )
         run_records.require_same_objective(options)
 
-    def _read_vocabulary(
-        self, config: BertConfig, source: Source, tokens: Sequence[str]
-    ) -> None:
+    def _read_vocabulary(self, config: BertConfig, source: Source) -> None:
         """Reads the vocabulary if it is needed, and refuses another model's."""
-        options, tokens = self._options, [*tokens]
+        options = self._options
+        tokens = [*options.objectives.tokens(options.objective)]
         self._vocab, self._tokenizer = {}, None
         tokens += ["[SEP]"] * options.separate_documents
         if options.masking or options.do_predict:
@@ -124,9 +123,7 @@ class Run:
             vocabulary.require_tokens(vocab, tokens, path)
             vocabulary.require_size(vocab, path, config.vocab_size, config_file)
 
-    def _new_model(
-        self, config: BertConfig, **more: Any
-    ) -> PretrainingObjective:
+    def _build(self, config: BertConfig, **more: Any) -> PretrainingObjective:
         """Makes a model with the dropout of the run."""
         options = self._options
         if options.dropout_prob is not None:
@@ -233,8 +230,8 @@ class Run:
             description.forget_other_model(options.train.output_dir)
             if options.first_weights != FIRST_WEIGHTS[0]:
                 weights = checkpoints.variables_by_name(model.layers)
-                given = options, start.config, self._records
-                first_values.assign(weights, *given)
+                of_run = options, start.config, self._records
+                first_values.assign(weights, *of_run)
         return model
 
     def _train_and_score(self, model: PretrainingObjective) -> int:
