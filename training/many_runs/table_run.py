@@ -39,6 +39,10 @@ _OWN = {
 }
 # Settings that `run` takes beside the settings of tables.
 SETTINGS = set().union(*map(settings.names_of, _CLASSES)) - _OWN
+_KNOWN_ONES = (
+    "the settings are those flags of run_classifier.py that say how a model is "
+    "trained and evaluated; for an export see its --do_export"
+)
 _OF_VECTORS = settings.names_of(SentenceOptions) - {
     *("given", "do_train", "do_eval", "do_export", "output_dir"),
     *("init_checkpoint", "train_file", "dev_file"),
@@ -62,11 +66,7 @@ def run(
     `values` are settings named in `SETTINGS`. They are checked before anything
     is written.
     """
-    known_ones = (
-        "the settings are those flags of run_classifier.py that say how a "
-        "model is trained and evaluated; for an export see its --do_export"
-    )
-    settings.check_names(values, SETTINGS, known_ones)
+    settings.check_names(values, SETTINGS, _KNOWN_ONES)
     tables = {
         # A share of NumPy becomes a float of Python.
         name: table.item() if isinstance(table, np.floating) else table
@@ -80,7 +80,8 @@ def run(
         **values,
         # Defaults of a call count as given, too: it has them in its signature.
         "given": frozenset({*values, "kind", "text_columns", "label_column"}),
-        **{"task_name": "tsv", "task_options": task_options},
+        "task_name": "tsv",
+        "task_options": task_options,
         "output_dir": output_dir,
         "data_dir": os.path.join(output_dir, _FOLDER),
         "do_train": True,

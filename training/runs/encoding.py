@@ -28,11 +28,11 @@ def run(options: EncodingOptions) -> None:
     """Encodes or searches, after checking that all inputs fit."""
     open_run(options)
     vectors = make_model(options)
-    prompt_name = _prompt_name(options, vectors)
+    options = options.replace(prompt_name=_prompt(options, vectors))
     if options.do_encode:
-        encode(options, vectors, prompt_name)
+        encode(options, vectors)
     else:
-        search(options, vectors, prompt_name)
+        search(options, vectors)
 
 
 def open_run(options: EncodingOptions) -> None:
@@ -75,10 +75,8 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
         return vectors
 
 
-def _prompt_name(
-    options: EncodingOptions, vectors: SentenceVectors
-) -> str | None:
-    """Which prompt is put before each text; the log has its text."""
+def _prompt(options: EncodingOptions, vectors: SentenceVectors) -> str | None:
+    """The name of the prompt before each text; the log has its text."""
     form, name = vectors.form, options.prompt_name
     if name is None and options.do_search:
         name = form.usual(QUERY)
@@ -94,13 +92,11 @@ def _prompt_name(
     return name
 
 
-def encode(
-    options: EncodingOptions, vectors: SentenceVectors, prompt_name: str | None
-) -> None:
+def encode(options: EncodingOptions, vectors: SentenceVectors) -> None:
     """Writes the vectors of all texts, in their order."""
     source, path = options.input_file, options.output_file
     column, size = options.column, vectors.size_of(options.vector_size)
-    prompt = vectors.form.prompt(prompt_name)
+    prompt = vectors.form.prompt(options.prompt_name)
     found = Counter(bool(x.strip()) for x in read_texts(source, column))
     count, num_empty = found.total(), found[False]
     if not count:
@@ -137,9 +133,7 @@ def encode(
         )
 
 
-def search(
-    options: EncodingOptions, vectors: SentenceVectors, prompt_name: str | None
-) -> None:
+def search(options: EncodingOptions, vectors: SentenceVectors) -> None:
     """Answers the questions of a file, or those of the terminal."""
     index, path = vectors.open_index(options.index_file), options.output_file
     questions = _questions(options) if options.input_file else _asked()
@@ -148,7 +142,7 @@ def search(
             encoded = vectors.encode(
                 group,
                 batch_size=options.encode_batch_size,
-                prompt_name=prompt_name,
+                prompt_name=options.prompt_name,
                 vector_size=index.vectors.shape[1],
             )
             found = index.search(encoded, options.top_k)
