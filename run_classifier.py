@@ -30,9 +30,8 @@ from training.config.run_options import ExportOptions
 
 def main() -> None:
     """Trains, evaluates, predicts and exports, as the flags ask."""
-    if flags.value("do_export") and (
-        len(task_names(flags.value("task_name"))) > 1
-    ):
+    names = task_names(flags.value("task_name"))
+    if flags.value("do_export") and len(names) > 1:
         raise ValueError(
             "--do_export exports one model; give it alone, with the "
             "--output_dir of one of them, when these runs are finished."

@@ -36,10 +36,8 @@ def _run(options: SquadOptions) -> None:
 
 def _squad_options() -> SquadOptions:
     """What to do; a threshold that is not given may have been found before."""
-    options = flags.read(
-        SquadOptions,
-        null_score_diff_threshold=flags.given("null_score_diff_threshold"),
-    )
+    threshold = flags.given("null_score_diff_threshold")
+    options = flags.read(SquadOptions, null_score_diff_threshold=threshold)
     return options.replace(eval_batch_size=flags.value("predict_batch_size"))
 
 

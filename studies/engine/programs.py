@@ -146,9 +146,9 @@ class Programs:
         _, options = self._finetuning(ClassifierOptions, job)
         name = job.run.removesuffix("_frozen")
         if name not in self._tasks:  # the records are the same for all rows
-            opened = classifier.open_run(options)
+            opened = classifier.Run(options)
             folder = self._inputs.path(name)
-            self._tasks[name] = classifier.make_records(opened, folder)
+            self._tasks[name] = opened.make_records(folder)
         inputs = self._tasks[name]
 
         def train() -> dict[str, Any]:

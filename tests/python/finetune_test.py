@@ -124,9 +124,9 @@ def records_only(monkeypatch):
     seen = []
 
     def stop(options, inputs=None):
-        opened = classifier.open_run(options)
+        opened = classifier.Run(options)
         seen.append(opened.options)
-        classifier.make_records(opened)
+        opened.make_records()
         raise StopIteration
 
     monkeypatch.setattr(classifier, "run", stop)
@@ -271,7 +271,7 @@ def test_a_share_is_drawn_for_the_dev_set(released, tmp_path, records_only):
     with pytest.raises(StopIteration):
         bert.finetune(table, released, str(out), dev=0.2, **QUICK)
     (options,) = records_only
-    task = classifier.open_run(options).task
+    task = classifier.Run(options).task
     found = {
         name: [example.text_a for example in task.examples(name)]
         for name in ("train", "dev")
@@ -297,8 +297,8 @@ def test_a_share_of_a_file_is_drawn(released, tmp_path, records_only):
     records_only.clear()
     with pytest.raises(StopIteration):
         bert.finetune(path, released, str(out), dev=0.2, **QUICK)
-    opened = classifier.open_run(*records_only)
-    _, train, dev, _ = classifier.make_records(opened)
+    opened = classifier.Run(*records_only)
+    _, train, dev, _ = opened.make_records()
     assert (train.count, [x.count for x in dev.values()]) == (16, [4])
 
 
@@ -339,7 +339,7 @@ def test_other_kinds(released, tmp_path, records_only, kind, row, example):
     # classifier_test has runs of these kinds from here on.
     (options,) = records_only
     assert (options.do_train, options.do_eval) == (True, True)
-    task, train, dev, _ = classifier.make_records(classifier.open_run(options))
+    task, train, dev, _ = classifier.Run(options).make_records()
     assert task.kind == {"pair": "classification"}.get(kind, kind)
     assert (train.count, [x.count for x in dev.values()]) == (8, [2])
     first = next(iter(task.examples("dev")))
@@ -483,7 +483,7 @@ def test_integers_with_a_missing_one_stay_integers(
     test = {"text": TEXTS[:4], "label": column}
     with pytest.raises(StopIteration):
         bert.finetune(train, released, str(tmp_path), test=test, **QUICK)
-    inputs = classifier.make_records(classifier.open_run(*records_only))
+    inputs = classifier.Run(*records_only).make_records()
     assert inputs.task.labels == ("1", "2")
     labels = [example.label for example in inputs.task.examples("test")]
     assert labels == [None] * 4  # not read

@@ -75,9 +75,9 @@ def test_questions_of_2_0_asked_as_1_1_are_a_warning(goldens, tmp_path, caplog):
 
 def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
     options = make_options(goldens, tmp_path)
-    questions.open_run(options)
+    questions.Run(options)
     assert "do not overlap" not in caplog.text
-    questions.open_run(options.replace(doc_stride=77))
+    questions.Run(options.replace(doc_stride=77))
     assert "--doc_stride=77: windows with the longest questions have 77" in (
         caplog.text
     )

@@ -69,8 +69,8 @@ def test_of_a_task(goldens, tmp_path, spoiled, kind, feature, limit):
     write_table(tmp_path / "data", kind)
     spoiled(classifier, feature, limit)
     options = options_of(goldens, tmp_path, kind)
-    opened = classifier.open_run(options)
-    refused(lambda: classifier.make_records(opened), feature, limit)
+    opened = classifier.Run(options)
+    refused(opened.make_records, feature, limit)
 
 
 @pytest.mark.parametrize(

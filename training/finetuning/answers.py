@@ -69,7 +69,7 @@ class QuestionScorer:
         scorer = Scorer(self._has_null)
         for prediction in self._predictions(outputs):
             self._score(scorer, prediction, threshold)
-        self._write_metrics(scorer, threshold, step, {})
+        self._write_metrics(scorer, threshold, step)
         return scorer.results()
 
     def write(self, outputs: Mapping[str, np.ndarray], step: int) -> float:
@@ -96,7 +96,7 @@ class QuestionScorer:
             write_page(path, f"{name}, step {step}", scored)
         logging.info("Wrote predictions.json and more to %s", self._output_dir)
         if self.has_answers:
-            self._write_metrics(scorer, threshold, step, found)
+            self._write_metrics(scorer, threshold, step, **found)
         return threshold
 
     def _predictions(
@@ -142,14 +142,8 @@ class QuestionScorer:
         """Finds and saves the threshold with the best F1."""
         at_zero = Scorer(self._has_null)
         scored = [x for x in predictions if self._score(at_zero, x, 0.0)]
-        found = find_best_thresholds(scored)
+        found, results = find_best_thresholds(scored), at_zero.results()
         threshold = found["best_f1_thresh"]
-        saved = {
-            "null_score_diff_threshold": threshold,
-            "f1": found["best_f1"],
-            "global_step": step,
-            "file": self.questions.data.name,
-        }
         path = os.path.join(self._output_dir, THRESHOLD_FILE)
         if self._changed:
             logging.warning(
@@ -158,8 +152,9 @@ class QuestionScorer:
                 *(path, " and --".join(self._changed)),
             )
         else:
-            write_json(path, saved)
-        results = at_zero.results()
+            saved = {"null_score_diff_threshold": threshold}
+            saved |= {"f1": found["best_f1"], "global_step": step}
+            write_json(path, saved | {"file": self.questions.data.name})
         logging.info(
             "The best null_score_diff_threshold is %.4f: F1 %.2f, with 0 %.2f.",
             *(threshold, found["best_f1"], results["f1"]),
@@ -169,16 +164,12 @@ class QuestionScorer:
         }
 
     def _write_metrics(
-        self,
-        scorer: Scorer,
-        threshold: float,
-        step: int,
-        found: Mapping[str, float],
+        self, scorer: Scorer, threshold: float, step: int, **found: float
     ) -> None:
         """Writes metrics.json and a TensorBoard event; logs the scores."""
         results = scorer.results()
-        folder = os.path.join(self._output_dir, "eval")
-        events.write_scalars(folder, results, step)
+        folder = self._output_dir
+        events.write_scalars(os.path.join(folder, "eval"), results, step)
         if self._has_null:
             results["null_score_diff_threshold"] = threshold
         results |= found
@@ -186,8 +177,7 @@ class QuestionScorer:
         facts |= dataclasses.asdict(self._options.answers)
         del facts["null_score_diff_threshold"]
         facts |= dataclasses.asdict(self.questions.options)
-        path = os.path.join(self._output_dir, "metrics.json")
-        write_json(path, facts | results)
+        write_json(os.path.join(folder, "metrics.json"), facts | results)
         self.step = step
         lines = [f"\n  {name} = {x:.6g}" for name, x in results.items()]
         logging.info("***** Results at step %d *****%s", step, "".join(lines))

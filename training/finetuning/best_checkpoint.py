@@ -8,7 +8,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from absl import logging
 
@@ -25,46 +25,6 @@ _RECORD = "best_checkpoint.json"
 _KEYS = ("metric", "value", "step", "history")
 
 
-class Choice(NamedTuple):
-    """By which metric the weights are chosen, and what was chosen before.
-
-    Attributes:
-      metric: as `value_of` takes it; "" = the last weights are used.
-      record: content of `best_checkpoint.json`; {} = nothing is chosen yet.
-    """
-
-    metric: str
-    record: dict[str, Any]
-
-    @classmethod
-    def open(
-        cls, options: FinetuningOptions, names: Mapping[str, Sequence[str]]
-    ) -> Self:
-        """Finds the metric of --save_best, and what an earlier process chose.
-
-        `names` are set -> names of the metrics of an evaluation; {} = nothing
-        is evaluated. Raises ValueError if the metric is unknown, or the folder
-        holds a choice by another one.
-        """
-        metric = options.save_best
-        if not metric:
-            return cls("", {})
-        if names:
-            metric = _find_metric(metric, names)
-        path = os.path.join(options.train.output_dir, _RECORD)
-        record = find_json(path, _KEYS, "remove it to choose again")
-        for entry in record.get("history", [])[:1]:
-            first = next(name for name in entry if name != "step")
-            metric = metric.removeprefix(f"{first}/")
-        if record and record["metric"] != metric:
-            raise ValueError(
-                f"--save_best={metric}, but {path} has chosen by "
-                f"{record['metric']}; give that metric, or another "
-                "--output_dir."
-            )
-        return cls(metric, record)
-
-
 class BestCheckpoint:
     """Trains a model, and loads the weights to use.
 
@@ -73,46 +33,62 @@ class BestCheckpoint:
     `output_dir/best`, and `best_checkpoint.json` holds the history. Of equal
     evaluations, the first is kept.
 
-    Args:
-      finetuning: a `Finetuning`; its options hold the patience.
-      evaluate: scores the current weights; takes their step.
-      choice: the choice so far.
+    `names` are set -> names of the metrics of an evaluation; {} = nothing is
+    evaluated. `metric` is as `value_of` takes it; "" = the last weights are
+    used. Raises ValueError if the metric is unknown, or output_dir holds a
+    choice by another one.
     """
 
     def __init__(
-        self,
-        finetuning: Any,
-        evaluate: Callable[[int], Results],
-        choice: Choice,
+        self, options: FinetuningOptions, names: Mapping[str, Sequence[str]]
     ):
-        self._finetuning = finetuning
-        self._evaluate = evaluate
-        self._patience = finetuning.options.early_stopping_patience
-        self._output_dir = finetuning.options.train.output_dir
+        self._patience = options.early_stopping_patience
+        self._output_dir = options.train.output_dir
         self._path = os.path.join(self._output_dir, _RECORD)
-        self._metric, self._record = choice
-        self._rank = functools.partial(goodness, self._metric)
-        if not self._metric and files.exists(self._path):
-            logging.warning(
-                "%s holds the choice of a run with --save_best; without this "
-                "flag the last weights are used, not the best.",
-                self._output_dir,
+        # Content of the file; {} = nothing is chosen yet.
+        self._record: dict[str, Any] = {}
+        self.metric = metric = options.save_best
+        if not metric:
+            return
+        if names:
+            metric = _find_metric(metric, names)
+        record = find_json(self._path, _KEYS, "remove it to choose again")
+        for entry in record.get("history", [])[:1]:
+            first = next(name for name in entry if name != "step")
+            metric = metric.removeprefix(f"{first}/")
+        if record and record["metric"] != metric:
+            raise ValueError(
+                f"--save_best={metric}, but {self._path} has chosen by "
+                f"{record['metric']}; give that metric, or another "
+                "--output_dir."
             )
+        self.metric, self._record = metric, record
+        self._rank = functools.partial(goodness, metric)
 
     def train(
         self,
+        finetuning: Any,
+        evaluate: Callable[[int], Results],
         train_files: RecordFiles | None,
         dev: Iterable[RecordFiles] = (),
         num_examples: int | None = None,
     ) -> int:
         """Trains, resumes or, without records to train on, only loads.
 
-        Returns the step of the weights to use. Raises ValueError if earlier
-        weights were chosen on other `dev` records.
+        `evaluate` scores the current weights of a `Finetuning`; it takes their
+        step. Returns the step of the weights to use. Raises ValueError if
+        earlier weights were chosen on other `dev` records.
         """
+        self._finetuning, self._evaluate = finetuning, evaluate
+        if not self.metric and files.exists(self._path):
+            logging.warning(
+                "%s holds the choice of a run with --save_best; without this "
+                "flag the last weights are used, not the best.",
+                self._output_dir,
+            )
         if train_files is None:
             return self.restore()
-        latest = self._finetuning.manager.latest_step()
+        latest = finetuning.manager.latest_step()
         if latest is None:
             # The run was killed before its first checkpoint, or its checkpoints
             # were removed. It starts again.
@@ -121,7 +97,7 @@ class BestCheckpoint:
         if self._record:
             self._require_same_dev()
             self._forget_after(latest)
-        if latest is not None and self._is_over(latest):
+        if self._is_over(latest):
             logging.warning(
                 "%s was stopped at step %d, after --early_stopping_patience=%d "
                 "evaluations without a better one: nothing to train. To "
@@ -130,23 +106,21 @@ class BestCheckpoint:
                 *(self._output_dir, latest, self._patience),
             )
             return self.restore()
-        step = self._finetuning.train(train_files, self._compare, num_examples)
-        if not self._metric:
-            return step
-        if step not in self._steps():
+        step = finetuning.train(train_files, self._compare, num_examples)
+        if self.metric and step not in self._steps():
             self._compare(step)
-        return self.restore()
+        return self.restore() if self.metric else step
 
     def restore(self) -> int:
         """Loads the weights to use; returns their step, 0 = init_checkpoint.
 
         Raises ValueError if the folder holds no weights.
         """
-        if not self._metric:
+        if not self.metric:
             return self._finetuning.restore()
         if not self._record:
             raise ValueError(
-                f"--save_best={self._metric}: {self._output_dir} holds no "
+                f"--save_best={self.metric}: {self._output_dir} holds no "
                 f"{_RECORD}; train with this flag (--do_train), or leave it "
                 "out to use the last weights."
             )
@@ -154,7 +128,7 @@ class BestCheckpoint:
         self._finetuning.load(self._prefix(step))
         logging.info(
             "Using the best weights, %s: %s = %.4f.",
-            *(self._prefix(step), self._metric, self._record["value"]),
+            *(self._prefix(step), self.metric, self._record["value"]),
         )
         return step
 
@@ -163,7 +137,7 @@ class BestCheckpoint:
 
         For step 0, see `FirstWeights.prefix`.
         """
-        if self._metric:
+        if self.metric:
             return self._prefix(step)
         if not step:
             return self._finetuning.first.prefix(self._output_dir)
@@ -171,14 +145,14 @@ class BestCheckpoint:
 
     def note(self) -> dict:
         """Entries of metrics.json about the choice; {} without `save_best`."""
-        if not self._metric:
+        if not self.metric:
             return {}
-        return {"save_best": self._metric, "best": self._record["value"]}
+        return {"save_best": self.metric, "best": self._record["value"]}
 
     def _compare(self, step: int) -> bool:
         """Evaluates, keeps the weights if they are best; True = stop."""
         results = self._evaluate(step)
-        if not self._metric:
+        if not self.metric:
             return False
         entry = {"step": step, **results}
         # A resumed run repeats evaluations; each is recorded once.
@@ -187,7 +161,7 @@ class BestCheckpoint:
         self._keep(entry, sorted(history, key=lambda x: x["step"]))
         logging.info(
             "Step %d: %s = %.4f; the best is %.4f at step %d.",
-            *(step, self._metric, self._value(entry)),
+            *(step, self.metric, self._value(entry)),
             *(self._record["value"], self._record["step"]),
         )
         if stops := self._is_over(step):
@@ -210,7 +184,7 @@ class BestCheckpoint:
     def _value(self, entry: Mapping[str, Any]) -> float:
         """The metric's value in an entry of the history."""
         results = {name: x for name, x in entry.items() if name != "step"}
-        return value_of(results, self._metric)
+        return value_of(results, self.metric)
 
     def _keep(self, entry: Mapping[str, Any], history: list[dict]) -> None:
         """Records an evaluation, and keeps the weights if they are best."""
@@ -220,7 +194,7 @@ class BestCheckpoint:
             best = {name: before[name] for name in best}
         else:
             self._finetuning.save_weights(self._prefix(entry["step"]))
-        facts = {"metric": self._metric, "dev": self._dev}
+        facts = {"metric": self.metric, "dev": self._dev}
         self._record = {**facts, **best, "history": history}
         # The record names only weights that exist: it is written after the new
         # weights, and before the old ones are removed.
@@ -256,12 +230,11 @@ class BestCheckpoint:
             *(self._output_dir, step, before, now),
         )
 
-    def _is_over(self, step: int) -> bool:
+    def _is_over(self, step: int | None) -> bool:
         """Whether patience has run out at a step."""
-        if not (self._patience and self._record):
-            return False
-        since = [s for s in self._steps() if self._record["step"] < s <= step]
-        return len(since) >= self._patience
+        best = self._record.get("step", step)
+        since = [s for s in self._steps() if best < s <= step]
+        return 0 < self._patience <= len(since)
 
     def _steps(self) -> list[int]:
         return [entry["step"] for entry in self._record.get("history", [])]

@@ -46,22 +46,22 @@ def check(options: ClassifierOptions, described: Description | None) -> None:
 
 
 def of_run(
-    options: ClassifierOptions, model: Any, weights: str, scorer: TaskScorer
+    options: ClassifierOptions, weights: str, scorer: TaskScorer
 ) -> Calibration:
     """Fits and keeps the calibration of a run's model, or finds it.
 
-    `weights` is the prefix of the checkpoint that `model` has loaded.
+    `weights` is the prefix of the checkpoint that the model has loaded.
     """
-    output_dir = options.finetuning.train.output_dir
+    model = scorer.finetuning.model
     if not options.use_calibration:
         return Calibration()
     if not options.calibrate:
-        return find(output_dir, weights, model)
+        return find(options.output_dir, weights, model)
     set_name, found = scorer.fit()
-    path = os.path.join(output_dir, model_folder.CALIBRATION)
+    path = os.path.join(options.output_dir, model_folder.CALIBRATION)
     facts = {"weights": _id_of(model), "set": set_name}
-    facts |= {"global_step": scorer.step, **dataclasses.asdict(found)}
-    write_json(path, facts)
+    facts["global_step"] = scorer.step
+    write_json(path, facts | dataclasses.asdict(found))
     logging.info("Wrote %s", path)
     if found.temperature == 1:
         logging.warning(
@@ -75,17 +75,10 @@ def of_run(
 def find(folder: str, weights: str, model: Any) -> Calibration:
     """Finds the calibration of a model in its folder or beside its weights.
 
-    Args:
-      folder: output_dir.
-      weights: path of the checkpoint; "" = there is none.
-      model: a model with the weights.
-
-    Returns:
-      The calibration; the default one if there is none of these weights, which
-      a warning says if there is one of others.
-
-    Raises:
-      ValueError: the file is damaged.
+    `weights` is the path of the checkpoint, which the model has loaded; "" =
+    there is none. Returns the default one if there is none of these weights,
+    which a warning says if there is one of others. Raises ValueError if the
+    file is damaged.
     """
     is_prefix = weights and not files.is_folder(weights)
     other = model_folder.beside(weights) if is_prefix else weights

@@ -8,7 +8,7 @@ Source: Hinton et al., 2015, https://arxiv.org/abs/1503.02531.
 import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,33 +30,50 @@ from training.start.start import Start
 _TABLES = ("tsv", "csv", "jsonl")  # a user's rows may be of any task
 
 
-class Teacher(NamedTuple):
-    """A finished model of the same task; the default teaches nothing.
+class Teacher:
+    """A finished model of the same task; its weights are not loaded.
+
+    Raises ValueError or OSError if it is missing, not finished, or of another
+    task; `task` is that of run_classifier.py, None = questions.
 
     Attributes:
-      folder: its folder; "" = there is no teacher.
-      spec: the feature of its scores.
-      facts: what its scores and their use depend on, as JSON returns it.
+      folder: its folder; "" = there is no teacher, or nothing is trained.
       distillation: see `ItemObjective`.
       unlabeled: a task whose test set is --unlabeled_file; None = no file.
     """
 
-    folder: str = ""
-    spec: FeatureSpec | None = None
-    facts: Mapping[str, Any] = {}
-    distillation: Distillation | None = None
-    unlabeled: Task | None = None
+    def __init__(
+        self, options: Any, tokenizer: FullTokenizer, task: Task | None = None
+    ):
+        distill, self.unlabeled = options.distillation, None
+        self.folder = distill.teacher_dir if options.do_train else ""
+        # What its scores and their use depend on, as JSON returns it.
+        self._facts, self.distillation = {}, None
+        if not self.folder:
+            return
+        try:
+            self._spec, weights = _check(self.folder, options, tokenizer, task)
+        except (ValueError, OSError) as error:
+            raise type(error)(f"--teacher_dir: {error}") from None
+        how = Distillation(distill.distill_weight, distill.distill_temperature)
+        self.distillation = how
+        values = how._asdict().items()
+        self._facts = {f"distill_{name}": value for name, value in values}
+        self._facts["teacher_sha256"] = model_folder.weights_sha256(weights)
+        if path := distill.unlabeled_file:
+            self.unlabeled = _unlabeled(options, task)
+            self._facts["unlabeled_sha256"] = files.sha256(path)
 
     def check(self, start: Start) -> Callable[[Mapping[str, Any]], None]:
         """Returns `Start.check_input` that knows the teacher, too."""
-        return lambda made_from: start.check_input({**made_from, **self.facts})
+        return lambda made_from: start.check_input({**made_from, **self._facts})
 
     def add_scores(self, start: Start, *parts: RecordFiles) -> RecordFiles:
         """Adds its scores to the records; see `teacher_scores.add_scores`."""
         folder = os.path.dirname(parts[0].paths[0])
         path = os.path.join(folder, "distilled.tf_record")
         compute = functools.partial(self._logits, start.options)
-        how = self.facts, self.spec, compute
+        how = self._facts, self._spec, compute
         return teacher_scores.add_scores(path, *how, *parts)
 
     def _logits(self, options: Any, records: RecordFiles) -> np.ndarray:
@@ -75,40 +92,6 @@ class Teacher(NamedTuple):
             trim=options.trim_batches and not is_tpu(strategy),
             num_choices=len(loaded.labels) if loaded.kind == "choice" else 1,
         )["logits"]
-
-
-def open_teacher(
-    options: Any, tokenizer: FullTokenizer, task: Task | None = None
-) -> Teacher:
-    """Refuses a teacher that does not fit; its weights are not loaded.
-
-    Args:
-      options: the program's options.
-      tokenizer: that of the run.
-      task: the task of run_classifier.py; None = questions.
-
-    Returns:
-      The teacher; the default one if there is none, or nothing is trained.
-
-    Raises:
-      ValueError, OSError: it is missing, not finished, or of another task; or
-        an option needs a teacher.
-    """
-    distill, folder = options.distillation, options.distillation.teacher_dir
-    if not (folder and options.do_train):
-        return Teacher()
-    try:
-        spec, weights = _check(folder, options, tokenizer, task)
-    except (ValueError, OSError) as error:
-        raise type(error)(f"--teacher_dir: {error}") from None
-    how = Distillation(distill.distill_weight, distill.distill_temperature)
-    facts = {f"distill_{name}": x for name, x in how._asdict().items()}
-    facts["teacher_sha256"] = model_folder.weights_sha256(weights)
-    unlabeled = None
-    if distill.unlabeled_file:
-        unlabeled = _unlabeled(options, task)
-        facts["unlabeled_sha256"] = files.sha256(distill.unlabeled_file)
-    return Teacher(folder, spec, facts, how, unlabeled)
 
 
 def _check(

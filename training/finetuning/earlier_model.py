@@ -13,21 +13,19 @@ from data.storage import files
 from data.tasks import Task
 from training.finetuning.metric_values import Results
 from training.finetuning.task_scorer import TaskScorer
-from training.start.first_weights import FirstWeights
 
 _MOST_SHOWN = 5  # new rows
 # What may differ between records whose rows are compared.
 _ANY_DATA = {"labels": None, "examples_sha256": None}
 
 
-def score(
-    first: FirstWeights | None, train: RecordFiles, scorer: TaskScorer
-) -> Results:
+def score(train: RecordFiles, scorer: TaskScorer) -> Results:
     """Scores the weights of --init_checkpoint if they have the task's labels.
 
     It also logs which rows they were not trained on. Returns {} for other
     weights.
     """
+    first = scorer.finetuning.first
     if not first or not first.has_heads:
         return {}
     is_folder = files.is_folder(first.path)
@@ -51,9 +49,8 @@ def _log_new(
 ) -> None:
     """Logs which rows of each set another folder does not have."""
     learned = {row for _, row in _rows(trained)}
-    known = set(learned)
-    for path in files.find_in(folder, "eval*.tf_record"):
-        known.update(row for _, row in _rows(path))
+    others = files.find_in(folder, "eval*.tf_record")
+    known = learned.union(row for path in others for _, row in _rows(path))
     sets = {scorer.task.train_sets[0]: train, **scorer.dev_files}
     for name, record_files in sets.items():
         rows = [*_rows(record_files.paths[0])]
@@ -88,10 +85,10 @@ def _places(task: Task, set_name: str, numbers: Sequence[int]) -> str:
     return f": {'; '.join(shown)}{'; ...' * (len(shown) < len(numbers))}"
 
 
-def log(before: Results, after: Results, names: Sequence[str]) -> None:
+def log(before: Results, scorer: TaskScorer) -> None:
     """Logs the metrics of each set that were scored before and after."""
     for set_name, old in before.items():
-        new = after[set_name]
+        new, names = scorer.results[set_name], scorer.task.metrics
         told = [f"{name} {old[name]:.4f} -> {new[name]:.4f}" for name in names]
         what = "before and after this training"
         logging.info("%s, %s: %s", set_name, what, ", ".join(told))

@@ -9,7 +9,7 @@ Axes: W windows of a text, S wordpieces of a window, A points of the path, E
 width of the embeddings, L labels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,14 +53,9 @@ class Explanation(NamedTuple):
 class Explainer:
     """Explains the labels of a classifier.
 
-    Args:
-      model: a `TaskModel` for one label or several labels of a text.
-      vocab: token -> id.
-      described: how the model reads texts.
-      num_examples: how many examples of a page are explained.
-
-    Raises:
-      ValueError: the model is of another kind, or its encoder is frozen.
+    The model is a `TaskModel` for one label or several labels of a text;
+    `num_examples` of a page are explained. Raises ValueError if it is of
+    another kind, or its encoder is frozen.
     """
 
     def __init__(
@@ -89,17 +84,18 @@ class Explainer:
         ids = columns[0]
         special = [self._vocab[token] for token in ("[CLS]", "[SEP]")]
         rows = self._lay_out(ids, *special)
-        if (num_windows := len(rows["input_ids"])) > _ROWS_AT_ONCE:
+        num_windows, most = len(rows["input_ids"]), _ROWS_AT_ONCE
+        if num_windows > most:
             raise ValueError(
                 f"{texts[0]!r:.60} is read in {num_windows} windows, and at "
-                f"most {_ROWS_AT_ONCE} can be explained; give a shorter text."
+                f"most {most} can be explained; give a shorter text."
             )
         # The number of each place's wordpiece from 1; 0 = [CLS], [SEP], padding
         numbers = ids.with_values(tf.range(1, tf.size(ids) + 1))
         pieces = self._lay_out(numbers, 0, 0)["input_ids"]
+        path, at_once = self._path(rows, pieces, label), most // num_windows
         for num_steps in _STEPS:
-            found = self._integrate(rows, pieces, label, num_steps)
-            values, score, baseline = found
+            values, score, baseline = _integrate(path, num_steps, at_once)
             error = abs(values.sum() - (score - baseline))
             if error <= max(_TOLERANCE * abs(score - baseline), _LEAST):
                 break
@@ -143,55 +139,36 @@ class Explainer:
             first += length
         return found
 
-    def _integrate(
-        self,
-        rows: dict[str, tf.Tensor],
-        pieces: tf.Tensor,
-        label: int,
-        num_steps: int,
-    ) -> tuple[np.ndarray, float, float]:
-        """What each place adds, [W, S]; the score of the text and baseline."""
-        # Gauss and Legendre's points, and both ends, which have no weight.
-        points, weights = np.polynomial.legendre.leggauss(num_steps)
-        points = np.concatenate([[0.0, 1.0], (points + 1) / 2])
-        weights = np.concatenate([[0.0, 0.0], weights / 2])
-        total, scores = 0.0, []
-        at_once = max(1, _ROWS_AT_ONCE // len(pieces))
-        for start in range(0, len(points), at_once):
-            some = slice(start, start + at_once)
-            score, values = self._at(rows, pieces, label, points[some])
-            total += np.tensordot(weights[some], values, 1)
-            scores.append(score)
-        baseline, score = np.concatenate(scores)[:2]
-        return total, float(score), float(baseline)
+    def _path(
+        self, rows: dict[str, tf.Tensor], pieces: tf.Tensor, label: int
+    ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """Returns a function of points of the path to a text.
 
-    def _at(
-        self,
-        rows: dict[str, tf.Tensor],
-        pieces: tf.Tensor,
-        label: int,
-        points: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores [A], and gradients times differences [A, W, S], at points."""
-        ids, count = rows["input_ids"], len(points)
+        It returns scores [A], and gradients times differences [A, W, S].
+        """
+        ids, model = rows["input_ids"], self._model
         base_ids = tf.where(pieces > 0, self._vocab.get("[PAD]", 0), ids)
-        batch = {n: tf.tile(x, [count, 1]) for n, x in rows.items()}
-        embeddings = self._model.bert.embeddings
+        embeddings = model.bert.embeddings
         table = tf.convert_to_tensor(embeddings.word_embeddings)
         base = tf.gather(table, base_ids)
         difference = tf.gather(table, ids) - base
-        shares = np.reshape(points.astype(np.float32), [-1, 1, 1, 1])
-        vectors = base + shares * difference
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(vectors)
-            flat = tf.reshape(vectors, [-1, *vectors.shape[2:]])
-            with embeddings.given(flat):
-                logits = tf.cast(self._model.logits(batch), tf.float32)
-            shape = [count, len(ids), self._model.num_labels]
-            score = self._log_odds(tf.reshape(logits, shape), label)
-        gradients = tape.gradient(score, vectors)
-        values = tf.reduce_sum(gradients * difference, axis=-1)
-        return score.numpy(), values.numpy()
+
+        def at(points):
+            shares = np.reshape(points.astype(np.float32), [-1, 1, 1, 1])
+            vectors = base + shares * difference
+            batch = {n: tf.tile(x, [len(points), 1]) for n, x in rows.items()}
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(vectors)
+                flat = tf.reshape(vectors, [-1, *vectors.shape[2:]])
+                with embeddings.given(flat):
+                    logits = tf.cast(model.logits(batch), tf.float32)
+                shape = [len(points), len(ids), model.num_labels]
+                score = self._log_odds(tf.reshape(logits, shape), label)
+            gradients = tape.gradient(score, vectors)
+            values = tf.reduce_sum(gradients * difference, axis=-1)
+            return score.numpy(), values.numpy()
+
+        return at
 
     def _log_odds(self, logits: tf.Tensor, label: int) -> tf.Tensor:
         """The log-odds [A] of a label's pooled probability, [A, W, L]."""
@@ -206,6 +183,24 @@ class Explainer:
         others = [i for i in range(pooled.shape[-1]) if i != label]
         rest = tf.gather(pooled, others, axis=1)
         return pooled[:, label] - tf.reduce_logsumexp(rest, axis=1)
+
+
+def _integrate(
+    path: Callable, num_steps: int, at_once: int
+) -> tuple[np.ndarray, float, float]:
+    """What each place adds, [W, S]; the score of the text and baseline."""
+    # Gauss and Legendre's points, and both ends, which have no weight.
+    points, weights = np.polynomial.legendre.leggauss(num_steps)
+    points = np.concatenate([[0.0, 1.0], (points + 1) / 2])
+    weights = np.concatenate([[0.0, 0.0], weights / 2])
+    total, scores = 0.0, []
+    for start in range(0, len(points), at_once):
+        some = slice(start, start + at_once)
+        score, values = path(points[some])
+        total += np.tensordot(weights[some], values, 1)
+        scores.append(score)
+    baseline, score = np.concatenate(scores)[:2]
+    return total, float(score), float(baseline)
 
 
 def number_of(options: ClassifierOptions, model: Any) -> int:

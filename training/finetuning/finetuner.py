@@ -1,6 +1,5 @@
 """The model of a fine-tuning run: trained, evaluated and used to predict."""
 
-import dataclasses
 import functools
 import gc
 from collections.abc import Callable, Collection, Sequence
@@ -41,11 +40,8 @@ def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
             f"{options.num_train_epochs} times: less than one step. Give more "
             "examples, a smaller --train_batch_size or more --num_train_epochs."
         )
-    return dataclasses.replace(
-        options.train,
-        num_train_steps=steps,
-        num_warmup_steps=int(steps * options.warmup_proportion),
-    )
+    warmup = int(steps * options.warmup_proportion)
+    return options.train.replace(num_train_steps=steps, num_warmup_steps=warmup)
 
 
 class Finetuning:
@@ -69,8 +65,7 @@ class Finetuning:
       manager: writes the checkpoints in output_dir.
       num_devices: devices that share each batch.
 
-    Raises:
-      ValueError, OSError: a batch size or output_dir cannot be used.
+    Raises ValueError or OSError if a batch size or output_dir cannot be used.
     """
 
     def __init__(
@@ -104,10 +99,8 @@ class Finetuning:
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
         }
-        self._order = {
-            "group_by_length": options.group_by_length,
-            "shuffle_window": options.shuffle_window,
-        }
+        names = ("group_by_length", "shuffle_window")
+        self._order = {name: getattr(options, name) for name in names}
         self._make_batches = make_batches or functools.partial(
             length_batches.training_batches, num_choices=num_choices
         )
@@ -186,9 +179,8 @@ class Finetuning:
 
     def save_weights(self, prefix: str) -> None:
         """Writes a checkpoint of the weights, without slots and step."""
-        checkpoints.write(
-            prefix, {name: v.numpy() for name, v in self._weights.items()}
-        )
+        values = {name: v.numpy() for name, v in self._weights.items()}
+        checkpoints.write(prefix, values)
 
     def load(self, prefix: str) -> None:
         """Loads all weights from a checkpoint, which must have them all."""

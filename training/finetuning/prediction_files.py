@@ -3,21 +3,21 @@
 import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from absl import logging
 
 from data.finetuning.error_page import Judged, write_page
-from data.progress import Progress
+from data.progress import tracked
 from data.storage import files
 from data.tables import text_of, tsv
 from data.tasks import ChoiceExample, Task
 from data.tasks.examples import Example
 from training.finetuning.explaining import Explainer
 from training.finetuning.predictions import ExampleScores
-from training.finetuning.task_scorer import answers_of
+from training.finetuning.task_scorer import TaskScorer, answers_of, suffix_of
 
 _MOST_SHOWN = 5000  # examples of a page
 
@@ -27,88 +27,76 @@ def write_predictions(
     set_name: str,
     scores: ExampleScores,
     output_dir: str,
-    is_first: bool,
     with_texts: bool = False,
 ) -> None:
     """Writes test_results.tsv, predictions.tsv and the file for GLUE's server.
 
-    `is_first` is False for a further test set; its files have its name.
-    `with_texts` adds the texts to predictions.tsv, as in dev_predictions.tsv.
+    Tagging has a row for each word, and an empty one after each sentence. The
+    files of a further test set have its name. `with_texts` adds the texts to
+    predictions.tsv, as in dev_predictions.tsv.
     """
-    suffix = "" if is_first else f"_{set_name}"
+    suffix = suffix_of(task, set_name)
     answers = answers_of(task, set_name, scores)
     path = os.path.join(output_dir, f"predictions{suffix}.tsv")
+    examples, rows = task.examples(set_name), []
     if task.kind == "tagging":
-        _write_table(path, _tagged_rows(task, set_name, answers))
-        logging.info("Wrote %s", path)
+        for example, labels in zip(examples, answers, strict=True):
+            rows += [*zip(example.words, labels, strict=True), ()]
+        _write_table(path, rows)
         return
-    if is_first:
+    if not suffix:
         write_test_results(output_dir, scores.predictions)
     texts = _label_texts(task, answers)
-    columns = _text_columns(task, set_name) if with_texts else []
-    header = ["id", *columns, "prediction", *(task.labels or ["score"])]
     score = _cell if task.kind == "regression" else float
-    rows = []
-    for example, text, row in zip(
-        task.examples(set_name), texts, scores.predictions, strict=True
-    ):
-        cells = []
-        if with_texts:
-            cells = _cells(_texts_of(example), _choices_of(example))
-        rows.append([example.guid, *cells, _cell(text), *map(score, row)])
-    _write_table(path, [header, *rows])
+    found = zip(examples, texts, scores.predictions, strict=True)
+    for example, text, row in found:
+        cells = _cells(*_parts_of(example)) if with_texts else {}
+        if not rows:
+            labels = task.labels or ["score"]
+            rows.append(["id", *cells, "prediction", *labels])
+        row = map(score, row)
+        rows.append([example.guid, *cells.values(), _cell(text), *row])
+    _write_table(path, rows)
     if name := task.submission_files.get(set_name):
-        place = os.path.join(output_dir, name)
-        files.write_text(place, task.submission(set_name, texts))
-        logging.info("Wrote %s", place)
-    logging.info("Wrote %s", path)
+        path = os.path.join(output_dir, name)
+        files.write_text(path, task.submission(set_name, texts))
+        logging.info("Wrote %s", path)
 
 
 def write_dev_predictions(
-    task: Task,
-    set_name: str,
-    scores: ExampleScores,
-    output_dir: str,
-    *,
-    is_first: bool,
-    step: int,
-    answers_above: Sequence[Mapping[str, Any]] = (),
-    explainer: Explainer | None = None,
+    scorer: TaskScorer, set_name: str, explainer: Explainer | None = None
 ) -> None:
     """Writes dev_predictions.tsv and errors.html, the highest loss first.
 
-    Nothing is written for tagging. `is_first` is False for a further dev set;
-    its files have its name. For `answers_above` see `calibration.figures`. The
-    `explainer` shades the words of the page's first examples.
+    Nothing is written for tagging. The files of a further dev set have its
+    name. The `explainer` shades the words of the page's first examples.
     """
+    task, folder = scorer.task, scorer.output_dir
     if task.kind == "tagging":
         return
-    suffix = "" if is_first else f"_{set_name}"
-    judged = _judged(task, set_name, scores)
-    path = os.path.join(output_dir, f"dev_predictions{suffix}.tsv")
-    columns = _text_columns(task, set_name)
-    header = ["id", *columns, "gold", "prediction", "loss", *task.labels]
-    rows = [
-        [
-            *(one.id, *_cells(one.texts, one.choices)),
-            *(one.gold, one.prediction, one.loss, *dict(one.scores).values()),
-        ]
-        for one in judged
-    ]
-    _write_table(path, [header, *rows])
-    page = os.path.join(output_dir, f"errors{suffix}.html")
+    suffix = suffix_of(task, set_name)
+    judged = _judged(task, set_name, scorer.scores[set_name])
+    columns = _cells(judged[0].texts, judged[0].choices)
+    rows = [["id", *columns, "gold", "prediction", "loss", *task.labels]]
+    for one in judged:
+        cells = _cells(one.texts, one.choices).values()
+        found = (score for _, score in one.scores)
+        row = one.id, *cells, one.gold, one.prediction, one.loss, *found
+        rows.append(row)
+    path = os.path.join(folder, f"dev_predictions{suffix}.tsv")
+    _write_table(path, rows)
     shown = judged[:_MOST_SHOWN]
-    title = f"{task.name}, {set_name}, step {step}"
+    title = f"{task.name}, {set_name}, step {scorer.step}"
     if len(shown) < len(judged):
         title += f", {len(shown)} of {len(judged)} examples"
     if explainer:
         some = shown[: explainer.num_examples]
-        with Progress("shading", total=len(some), unit="examples") as progress:
-            for number, one in enumerate(some):
-                shown[number] = _shaded(one, explainer, task.labels)
-                progress.advance()
-    write_page(page, title, shown, answers_above)
-    logging.info("Wrote %s and %s", path, page)
+        for number, one in enumerate(tracked(some, "shading", "examples")):
+            shown[number] = _shaded(one, explainer, task.labels)
+    path = os.path.join(folder, f"errors{suffix}.html")
+    figures = scorer.calibrated.get(set_name, {})
+    write_page(path, title, shown, figures.get("answers_above", ()))
+    logging.info("Wrote %s", path)
 
 
 def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
@@ -122,9 +110,8 @@ def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
     )
     found = [
         Judged(
-            id=example.guid,
-            texts=_texts_of(example),
-            choices=_choices_of(example),
+            example.guid,
+            *_parts_of(example),
             gold=text_of(_cell(gold)),
             prediction=text_of(_cell(answer)),
             right=gold == answer if task.labels else None,
@@ -160,17 +147,20 @@ def _shaded(one: Judged, explainer: Explainer, labels: Sequence[str]) -> Judged:
     return one._replace(shaded=shaded, explained=label)
 
 
-def _text_columns(task: Task, set_name: str) -> list[str]:
-    """Names of the columns of `_cells`."""
-    first = next(task.examples(set_name))
-    columns = ["text_a", "text_b"] if len(_texts_of(first)) > 1 else ["text"]
-    return [*columns, *["choices"] * (task.kind == "choice")]
+def _parts_of(example: Example) -> tuple[list[str], list[str]]:
+    """The texts of an example, and its choices."""
+    if isinstance(example, ChoiceExample):
+        return [example.contexts[0]], [*example.choices]
+    return example.texts, []
 
 
-def _cells(texts: Sequence[str], choices: Sequence[str]) -> list[str]:
-    """The texts of an example, and its choices as a JSON list."""
-    told = [json.dumps(choices, ensure_ascii=False)] if choices else []
-    return [*texts, *told]
+def _cells(texts: Sequence[str], choices: Sequence[str]) -> dict[str, str]:
+    """Column of a table -> text of an example; its choices are a JSON list."""
+    names = ["text_a", "text_b"] if len(texts) > 1 else ["text"]
+    cells = dict(zip(names, texts, strict=True))
+    if choices:
+        cells["choices"] = json.dumps(choices, ensure_ascii=False)
+    return cells
 
 
 def _cell(answer: str | float) -> str:
@@ -180,23 +170,11 @@ def _cell(answer: str | float) -> str:
     return np.format_float_positional(answer, trim="-")
 
 
-def _texts_of(example: Example) -> list[str]:
-    """The texts of an example, without the choices."""
-    if isinstance(example, ChoiceExample):
-        texts = example.contexts[:1]
-    else:
-        texts = [example.text_a, example.text_b]
-    return [text for text in texts if text is not None]
-
-
-def _choices_of(example: Example) -> list[str]:
-    return [*getattr(example, "choices", ())]
-
-
 def _write_table(path: str, rows: Sequence[Sequence[Any]]) -> None:
     """Writes rows; "?" is half a pair of surrogates, which JSON can hold."""
     text = tsv(rows).encode("utf-8", "replace")
     files.write_text(path, text.decode("utf-8"))
+    logging.info("Wrote %s", path)
 
 
 def write_test_results(output_dir: str, predictions: np.ndarray) -> None:
@@ -219,14 +197,3 @@ def _label_texts(task: Task, answers: Any) -> list[str | float]:
         join = task.label_separator.join
         return [join(itertools.compress(task.labels, row)) for row in answers]
     return [task.labels[answer] for answer in answers]
-
-
-def _tagged_rows(
-    task: Task, set_name: str, answers: Sequence[Sequence[str]]
-) -> list[tuple[str, ...]]:
-    """A row for each word and its label, an empty one after each sentence."""
-    rows = []
-    for example, labels in zip(task.examples(set_name), answers, strict=True):
-        rows += zip(example.words, labels, strict=True)
-        rows.append(())
-    return rows

@@ -108,15 +108,14 @@ def _compare(
     if kind == "regression":
         error = predictions[:, 0] - labels[:, 0]
         return error**2, np.abs(error)
-    least = np.finfo(np.float32).tiny
     if kind == "multilabel":
         right = np.where(labels == 1, predictions, 1 - predictions)
-        loss = -np.log(np.maximum(right, least)).mean(axis=1)
         hits = decide(kind, predictions) == labels
-        return loss, hits.mean(axis=1, dtype=np.float32)
-    right = np.take_along_axis(predictions, labels, axis=1)[:, 0]
-    hits = predictions.argmax(axis=1) == labels[:, 0]
-    return -np.log(np.maximum(right, least)), hits.astype(np.float32)
+    else:
+        right = np.take_along_axis(predictions, labels, axis=1)
+        hits = predictions.argmax(axis=1)[:, None] == labels
+    loss = -np.log(np.maximum(right, np.finfo(np.float32).tiny))
+    return loss.mean(axis=1), hits.mean(axis=1, dtype=np.float32)
 
 
 def summary_names(metric: str) -> tuple[str, ...]:

@@ -25,23 +25,26 @@ class TaskScorer:
     Raises ValueError if an example of a set has no label.
 
     Attributes:
-      task: the task.
+      finetuning, task: the model and its task.
       dev_files: the records of the sets.
       step: step of the last evaluation that was written.
       results: that evaluation's set -> metric -> value.
       scores: that evaluation's set -> scores of every example.
+      calibrated: set -> `calibration.figures`.
+      output_dir: the folder of the run.
     """
 
     def __init__(
         self, finetuning: Any, task: Task, dev_files: Mapping[str, RecordFiles]
     ):
-        self._finetuning, self.task = finetuning, task
+        self.finetuning, self.task = finetuning, task
         self.dev_files = dev_files
-        self._output_dir = finetuning.options.train.output_dir
+        self.output_dir = finetuning.options.train.output_dir
         self._gold = {name: _gold(task, name) for name in dev_files}
         self.step: int | None = None
         self.results: dict[str, dict[str, float]] = {}
         self.scores: dict[str, ExampleScores] = {}
+        self.calibrated: dict[str, Any] = {}
         self._details: dict[str, dict[str, Any]] = {}
         self._more: dict[str, Any] = {}
 
@@ -51,11 +54,11 @@ class TaskScorer:
         Returns set -> metric -> value.
         """
         self.results = {}
-        for number, set_name in enumerate(self.dev_files):
+        for set_name in self.dev_files:
             summary, scored, answers, scores = self._score(set_name)
             gold = self._gold[set_name]
-            name = f"eval_{set_name}" if number else "eval"
-            events.write_eval_results(self._output_dir, summary, step, name)
+            name = f"eval{suffix_of(self.task, set_name)}"
+            events.write_eval_results(self.output_dir, summary, step, name)
             if self.task.kind in calibration.KINDS:
                 details = metrics.details(
                     gold, answers, scores.predictions, self.task.labels
@@ -77,10 +80,10 @@ class TaskScorer:
         """Writes metrics.json: the last results and what is known of them."""
         self._more |= more
         found = {"global_step": self.step, **self.results, **self._more}
-        found["max_seq_length"] = self._finetuning.options.max_seq_length
+        found["max_seq_length"] = self.finetuning.options.max_seq_length
         if self._details:
             found["details"] = self._details
-        write_json(os.path.join(self._output_dir, "metrics.json"), found)
+        write_json(os.path.join(self.output_dir, "metrics.json"), found)
 
     def fit(self) -> tuple[str, calibration.Calibration]:
         """Fits a calibration on the first set; returns the set's name, too."""
@@ -88,22 +91,20 @@ class TaskScorer:
         raw = self.scores[name].predictions
         return name, calibration.fit(self.task.kind, self._gold[name], raw)
 
-    def calibrate(self, found: calibration.Calibration) -> dict[str, Any]:
+    def calibrate(self, found: calibration.Calibration) -> None:
         """Calibrates `scores`; adds to metrics.json and the log what changes.
 
-        Metrics and losses stay those of the uncalibrated probabilities. Returns
-        set -> `calibration.figures`.
+        Metrics and losses stay those of the uncalibrated probabilities.
         """
-        kind, told = self.task.kind, {}
         if found == calibration.Calibration() or not self.scores:
-            return told
+            return
+        kind, labels, told = self.task.kind, self.task.labels, self.calibrated
         for name, scores in self.scores.items():
             given = self._gold[name], scores.predictions, found
-            told[name] = calibration.figures(kind, self.task.labels, *given)
+            told[name] = calibration.figures(kind, labels, *given)
             self.scores[name] = scores.calibrated(found, kind)
             logging.info("%s:\n%s", name, calibration.as_text(told[name]))
         self.write_metrics(calibration=told)
-        return told
 
     def score(self) -> dict[str, dict[str, float]]:
         """Returns what `write` returns, without writing anything."""
@@ -116,21 +117,20 @@ class TaskScorer:
         `which` is `all`, or steps separated by commas. Raises ValueError if a
         checkpoint is missing.
         """
-        rows, manager = [], self._finetuning.manager
+        rows, manager = [], self.finetuning.manager
         for step in _steps(which, manager):
-            self._finetuning.load(manager.prefix(step))
+            self.finetuning.load(manager.prefix(step))
             scores = flat(self.score())
             if not rows:
                 rows.append(["step", *scores])
             rows.append([step, *scores.values()])
-        path = os.path.join(self._output_dir, "checkpoints.tsv")
+        path = os.path.join(self.output_dir, "checkpoints.tsv")
         files.write_text(path, tsv(rows))
-        told = self._output_dir, aligned(rows)
-        logging.info("Checkpoints of %s:\n%s", *told)
+        logging.info("Checkpoints of %s:\n%s", self.output_dir, aligned(rows))
 
     def _score(self, set_name: str) -> tuple[dict, dict, Any, ExampleScores]:
         """The original's figures, the task's metrics, answers and scores."""
-        summary, scores = self._finetuning.evaluate(self.dev_files[set_name])
+        summary, scores = self.finetuning.evaluate(self.dev_files[set_name])
         answers = answers_of(self.task, set_name, scores)
         scored = self.task.score(self._gold[set_name], answers)
         return summary, scored, answers, scores
@@ -169,6 +169,13 @@ def _gold(task: Task, set_name: str) -> Any:
                 *(set_name, ", ".join(missing)),
             )
     return gold
+
+
+def suffix_of(task: Task, set_name: str) -> str:
+    """What the files of a further set have in their names; "" = the first."""
+    known = task.train_sets, task.dev_sets, task.test_sets
+    is_first = any(set_name in names[:1] for names in known)
+    return "" if is_first else f"_{set_name}"
 
 
 def answers_of(task: Task, set_name: str, scores: ExampleScores) -> Any:

@@ -47,24 +47,21 @@ def facts_of(
     `SET_sha256`, for the checksum of a set's records.
     """
     plain = dataclasses.asdict(options.replace(on_step=None))
+    for group in "long_text", "distillation":
+        if not getattr(options, group).changed():
+            del plain[group]  # the run does not use it
     facts = {
         name: value
         for name, value in _fields("", plain)
         if name not in _FREE and not name.startswith(_DEVICE)
     }
-    # A group that the run does not use is left out.
-    for group in "long_text", "distillation":
-        if not getattr(options, group).changed():
-            facts = {n: v for n, v in facts.items() if n.split(".")[0] != group}
     # `auto` is a different precision on different machines.
     facts[_PRECISION] = precision_of(options.finetuning.device)
     # The contents of these files, because a path may later hold others.
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     facts |= _fields("bert_config.", config.to_dict())
-    if options.finetuning.init_checkpoint:
-        facts["init_checkpoint_sha256"] = _weights_sha256(
-            options.finetuning.init_checkpoint
-        )
+    if path := options.finetuning.init_checkpoint:
+        facts["init_checkpoint_sha256"] = _weights_sha256(path)
     for name, records in {"train": train, **dev}.items():
         manifest = read_json(records.paths[0] + files.MANIFEST_SUFFIX)
         facts[f"{name}_sha256"] = manifest["sha256"]

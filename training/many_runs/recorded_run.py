@@ -18,14 +18,9 @@ _BEFORE = "seconds_before"  # seconds of a run that was stopped
 class RecordedRun:
     """One run in its own folder, whose result is recorded in a JSON file.
 
-    Args:
-      folder: the run's folder.
-      name: name of the JSON file in the folder.
-      made_from: all that the result depends on, as values that JSON can hold.
-
-    Raises:
-      ValueError: the folder holds a run with different flags or data, or the
-        file is damaged.
+    `name` is the file's, `made_from` all that the result depends on, as values
+    that JSON can hold. Raises ValueError if the folder holds a run with
+    different flags or data, or the file is damaged.
     """
 
     def __init__(self, folder: str, name: str, made_from: Mapping[str, Any]):

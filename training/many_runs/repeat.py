@@ -27,9 +27,8 @@ def repeat(
     """
     outcomes, failures = {}, {}
     for number, (name, settings) in enumerate(runs.items(), start=1):
-        logging.info(
-            "***** %s %d of %d: %s *****", what, number, len(runs), name
-        )
+        place = what, number, len(runs), name
+        logging.info("***** %s %d of %d: %s *****", *place)
         point = f"{name}, with {', '.join(failures) or 'none'} failed before"
         check_together(create_strategy(device), f"{what} {point}")
         try:

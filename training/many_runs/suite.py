@@ -134,10 +134,7 @@ def _tasks(
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
     if data_dir:
         found = _folders_in(data_dir, list(found))
-    tasks = {
-        name: _options_of(options, name, folder)
-        for name, folder in found.items()
-    }
+    tasks = {name: _options_of(options, name, x) for name, x in found.items()}
     if options.do_predict and "MNLI" in tasks:
         folder = data_dir and _diagnostic_folder(data_dir, found["MNLI"])
         if folder or not data_dir:
@@ -268,14 +265,12 @@ def write_table(
     names: Sequence[str],
 ) -> None:
     """Writes glue.tsv and glue.json, and logs the table."""
-    order = {name: number for number, name in enumerate(GLUE)}
-    scores = sorted(scores, key=lambda x: order.get(x.task, len(GLUE)))
-    ran = list(dict.fromkeys(score.task for score in scores))
-    asked = [name for name in names if name != DIAGNOSTIC]
-    asked = list(dict.fromkeys([*asked, *ran]))
+    scores = sorted(scores, key=lambda x: [*GLUE, x.task].index(x.task))
+    ran = dict.fromkeys(score.task for score in scores)
+    asked = {**dict.fromkeys(names), **ran}
+    asked.pop(DIAGNOSTIC, None)
     mean = average(scores)
-    header = ["task", "dev set", "metric", "score x 100", "step"]
-    rows = [header]
+    rows = [["task", "dev set", "metric", "score x 100", "step"]]
     for task, set_name, metric, value, step in scores:
         rows.append([task, set_name, metric, f"{100 * value:.1f}", step])
     if mean is not None:

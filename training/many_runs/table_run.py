@@ -39,6 +39,10 @@ _OWN = {
 }
 # Settings that `run` takes beside the settings of tables.
 SETTINGS = set().union(*map(settings.names_of, _CLASSES)) - _OWN
+_KNOWN_ONES = (
+    "the settings are those flags of run_classifier.py that say how a model is "
+    "trained and evaluated; for an export see its --do_export"
+)
 _OF_VECTORS = settings.names_of(SentenceOptions) - {
     *("given", "do_train", "do_eval", "do_export", "output_dir"),
     *("init_checkpoint", "train_file", "dev_file"),
@@ -62,6 +66,7 @@ def run(
     `values` are settings named in `SETTINGS`. They are checked before anything
     is written.
     """
+    settings.check_names(values, SETTINGS, _KNOWN_ONES)
     tables = {
         # A share of NumPy becomes a float of Python.
         name: table.item() if isinstance(table, np.floating) else table
@@ -69,15 +74,22 @@ def run(
         if table is not None or name == "train"
     }
     task_options = _task_options(tables, values, kind, text, label)
-    trial_options, options = _options_of(
-        values,
-        _model_files(folder),
-        output_dir=output_dir,
-        data_dir=os.path.join(output_dir, _FOLDER),
-        task_options=task_options,
-        do_eval="dev" in tables,
-        do_predict="test" in tables,
-    )
+    own = {
+        "head": "bilstm" if values.get("feature_based") else "linear",
+        **_model_files(folder),
+        **values,
+        # Defaults of a call count as given, too: it has them in its signature.
+        "given": frozenset({*values, "kind", "text_columns", "label_column"}),
+        "task_name": "tsv",
+        "task_options": task_options,
+        "output_dir": output_dir,
+        "data_dir": os.path.join(output_dir, _FOLDER),
+        "do_train": True,
+        "do_eval": "dev" in tables,
+        "do_predict": "test" in tables,
+    }
+    options = settings.make(ClassifierOptions, own)
+    trial_options = settings.make(TrialOptions, values)
     rows = _rows_of(tables, task_options)
     named = {name for name, x in tables.items() if not isinstance(x, float)}
     with _written(rows, options, named) as (output_dir, data_dir):
@@ -131,8 +143,7 @@ def _written(
     with session.joined(device, options.output_dir) as here:
         data_dir = os.path.join(here.output_dir, _FOLDER)
         paths = {name: _path(data_dir, name) for name in rows}
-        left = _left_by_stopped_call(here.output_dir, data_dir) if rows else {}
-        stale = [left[name] for name in left.keys() - given]
+        stale = _stale(here.output_dir, data_dir, given) if rows else []
         has_run = tf1.has_run(model_folder.chosen_trial(here.output_dir))
         tables = {*paths.values(), *stale}
         with python_rows.put_back_if_refused(tables, has_run):
@@ -144,16 +155,16 @@ def _written(
             yield here.output_dir, data_dir
 
 
-def _left_by_stopped_call(output_dir: str, data_dir: str) -> dict[str, str]:
+def _stale(output_dir: str, data_dir: str, given: Set[str]) -> list[str]:
     """The tables of a call that was refused or stopped without a checkpoint.
 
     Rows of its dev set may be trained on now, and would then be scored.
     """
     described = model_folder.read_description(output_dir)
     if tf1.has_run(output_dir) or described and described["weights"]:
-        return {}
-    paths = {name: _path(data_dir, name) for name in ("train", "dev", "test")}
-    return {name: path for name, path in paths.items() if files.exists(path)}
+        return []
+    names = {"train", "dev", "test"} - given
+    return list(filter(files.exists, (_path(data_dir, x) for x in names)))
 
 
 def _path(data_dir: str, name: str) -> str:
@@ -169,24 +180,6 @@ def _files_of(tables: Mapping[str, Any]) -> dict[str, str]:
             is_remote = "://" in path
             flags[f"{name}_file"] = path if is_remote else os.path.abspath(path)
     return flags
-
-
-def _options_of(
-    values: Mapping[str, Any], model_files: Mapping[str, Any], **more: Any
-) -> tuple[TrialOptions, ClassifierOptions]:
-    """Makes the options of a run; raises ValueError for unknown names."""
-    known_ones = (
-        "the settings are those flags of run_classifier.py that say how a "
-        "model is trained and evaluated; for an export see its --do_export"
-    )
-    settings.check_names(values, SETTINGS, known_ones)
-    mix = values.get("feature_based", "")
-    own = {"head": "bilstm" if mix else "linear", **model_files}
-    more |= {"task_name": "tsv", "do_train": True}
-    # Defaults of a call count as given, too: it has them in its signature.
-    more["given"] = frozenset({*values, "kind", "text_columns", "label_column"})
-    options = settings.make(ClassifierOptions, own | {**values} | more)
-    return settings.make(TrialOptions, values), options
 
 
 def _task_options(

@@ -78,7 +78,7 @@ def check(options: ClassifierOptions, trials: TrialOptions) -> None:
     if trials.changed():
         _open(options, trials)
     else:
-        classifier.open_run(_of_one_model(options))
+        classifier.Run(_of_one_model(options))
 
 
 def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
@@ -92,9 +92,8 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
         return run_once(options)
     output_dir = options.output_dir
     planned, opened = _open(options, trials)
-    inputs = classifier.make_records(opened, output_dir)
-    others = _begun(options) - {os.path.basename(x.output_dir) for x in planned}
-    if others:
+    inputs = opened.make_records(output_dir)
+    if others := _begun(options) - {*map(_name, planned)}:
         logging.warning(
             "%s holds trials of other flags (%s): they are neither compared "
             "nor in trials.tsv.",
@@ -128,7 +127,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
 
 def _open(
     options: ClassifierOptions, trials: TrialOptions
-) -> tuple[list[ClassifierOptions], classifier.Opened]:
+) -> tuple[list[ClassifierOptions], classifier.Run]:
     """The planned trials; the first that has not begun, with all sets."""
     _require_no_suite(options.output_dir)
     if tf1.has_run(options.output_dir):
@@ -139,11 +138,10 @@ def _open(
     options = _filled(options)
     classifier.check_tables(options, options.output_dir)
     planned = trials_of(options, trials)
-    records = (os.path.join(trial.output_dir, _RECORD) for trial in planned)
-    begun = list(map(files.exists, records))
-    first = planned[0 if all(begun) else begun.index(False)]
-    first = first.replace(do_predict=options.do_predict)
-    return planned, classifier.open_run(first)
+    begun = _begun(options)
+    new = (trial for trial in planned if _name(trial) not in begun)
+    first = next(new, planned[0]).replace(do_predict=options.do_predict)
+    return planned, classifier.Run(first)
 
 
 def run_once(options: ClassifierOptions) -> Outcome:
@@ -153,7 +151,7 @@ def run_once(options: ClassifierOptions) -> Outcome:
         return classifier.run(chosen)
     logging.info(
         "%s holds trials: using the chosen one, %s.",
-        *(options.output_dir, os.path.basename(chosen.output_dir)),
+        *(options.output_dir, _name(chosen)),
     )
     filled = _filled(chosen)
     classifier.check_tables(filled, options.output_dir)
@@ -203,7 +201,7 @@ def _checked(
                 "flags of the trials that are there."
             )
         state = "done before" if recorded.result else "to do"
-        yield f"{os.path.basename(folder)} ({state})", (trial, recorded)
+        yield f"{_name(trial)} ({state})", (trial, recorded)
 
 
 def _finish(
@@ -246,6 +244,10 @@ def _require_no_suite(output_dir: str) -> None:
             f"the folder of one, {', '.join(map(os.path.dirname, found))}, or "
             "another one."
         )
+
+
+def _name(trial: ClassifierOptions) -> str:
+    return os.path.basename(trial.output_dir)
 
 
 def _begun(options: ClassifierOptions) -> set[str]:

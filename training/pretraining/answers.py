@@ -30,9 +30,8 @@ def require_pair_head(
         raise ValueError(
             f"--predict_file asks about a pair ({pair.text!r}), but the "
             "next-sentence head is untrained (cls/seq_relationship/output_bias "
-            "is 0), as after training on records of "
-            "--next_sentence_prediction=false. Remove the pairs from "
-            "--predict_file, or give a checkpoint that was trained on pairs."
+            "is 0). Remove the pairs from --predict_file, or give a checkpoint "
+            "that was trained on pairs."
         )
 
 
@@ -44,11 +43,8 @@ def require_heads(
 ) -> None:
     """Refuses to evaluate or predict with the random weights of a head.
 
-    Args:
-      options: of the run, which does not train.
-      untrained: names of the random variables.
-      has_pairs: whether it evaluates on pairs of sentences.
-      queries: the queries in --predict_file.
+    The run does not train. `untrained` are the names of the random variables,
+    `has_pairs` says whether it evaluates on pairs of sentences.
     """
     heads = objectives.get(options.objective).head_variables
     asked = {
@@ -72,9 +68,8 @@ def require_heads(
             raise ValueError(
                 f"{flag} needs the {' and '.join(lacking)}, but "
                 f"--init_checkpoint={options.init_checkpoint} has no "
-                f"{', '.join(itertools.chain(*names.values()))}; give a "
-                "checkpoint that has these weights, or train first "
-                "(--do_train)."
+                f"{', '.join(itertools.chain(*names.values()))}; give one that "
+                "has, or train first (--do_train)."
             )
 
 

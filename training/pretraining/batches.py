@@ -37,13 +37,14 @@ class Records:
     ):
         self._options = options
         self.train, self.dev = train, dev
-        self._masker = self._short_masker = self._sep_id = None
+        # Of rows of the whole length, and of short ones.
+        self._maskers, self._sep_id = [None, None], None
         if options.masking:
             wordpieces = Wordpieces.from_vocab(vocab)
-            self._masker = Masker(wordpieces, options.masking)
             share = min(1.0, 2 * options.masking.masked_lm_prob)
             short = dataclasses.replace(options.masking, masked_lm_prob=share)
-            self._short_masker = Masker(wordpieces, short)
+            hows = options.masking, short
+            self._maskers = [Masker(wordpieces, how) for how in hows]
         if options.separate_documents:
             self._sep_id = vocab["[SEP]"]
             for files in dict.fromkeys(filter(None, (train, dev))):
@@ -69,16 +70,15 @@ class Records:
         batches = input_pipeline.training_batches(
             self.train, arrange=arrange, **place
         )
-        if not short:
-            return self._completed(batches, self._masker, **place)
-        logging.info(
-            "Short rows: each update reads %d rows of %d wordpieces.",
-            *(place["batch_size"], self._options.max_seq_length // 2),
-        )
-        halved = batches.map(
-            short_rows.halved, tf.data.AUTOTUNE, deterministic=True
-        )
-        return self._completed(halved, self._short_masker, **place)
+        if short:
+            logging.info(
+                "Short rows: each update reads %d rows of %d wordpieces.",
+                *(place["batch_size"], self._options.max_seq_length // 2),
+            )
+            batches = batches.map(
+                short_rows.halved, tf.data.AUTOTUNE, deterministic=True
+            )
+        return self._completed(batches, self._maskers[short], **place)
 
     def evaluation_batches(self, shard: Shard) -> tf.data.Dataset:
         """A shard's rows of the batches of an evaluation."""
@@ -87,7 +87,7 @@ class Records:
         # All evaluations use the same masks, so that they can be compared; a
         # later command need not give the --seed of the training.
         place["seed"] = TrainOptions.seed
-        return self._completed(batches, self._masker, **place)
+        return self._completed(batches, self._maskers[False], **place)
 
     def _completed(
         self, batches: tf.data.Dataset, masker: Masker | None, **place: Any

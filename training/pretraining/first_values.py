@@ -24,9 +24,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from data.records.damage import naming_damage
 from modeling.config import BertConfig
+from training.config.pretraining_options import PretrainingOptions
+from training.pretraining.batches import Records
 
-NUM_EXAMPLES = 20_000  # enough for the frequencies: 200,000 masked wordpieces
+_NUM_EXAMPLES = 20_000  # enough for the frequencies: 200,000 masked wordpieces
 
 _BOTH_SIDES = (-1, 1, -2, 2)  # what head 0, 1, .. attends to
 _LEFT_SIDE = (-1, -2, -3, -4)
@@ -162,21 +165,22 @@ def _assign_scores(encoder, config, waves, amplitude):
 
 
 def assign(
-    kind: str,
     weights: Mapping[str, tf.Variable],
+    options: PretrainingOptions,
     config: BertConfig,
-    batches: Iterable[Mapping[str, tf.Tensor]],
-    seed: int,
+    records: Records,
 ) -> None:
-    """Gives a new model its first weights.
-
-    `kind` is a value of --first_weights except `random`; the weights, by full
-    name, have the original's random values; `count_targets` reads the batches.
-    """
-    counts = count_targets(batches, config.vocab_size)
+    """Gives a new model, whose values are random, those of --first_weights."""
+    train, kind = records.train, options.first_weights
+    # At most one pass: repeated, rare wordpieces would look rarer.
+    number = min(_NUM_EXAMPLES, train.count)
+    num_batches = -(-number // options.train.train_batch_size)
+    with naming_damage(train.segments, train.specs):
+        batches = records.training_batches().take(num_batches)
+        counts = count_targets(batches, config.vocab_size)
     assign_frequencies(weights, counts)
     if kind == "neighbors":
-        assign_neighbors(weights, config, seed)
+        assign_neighbors(weights, config, options.train.seed)
     logging.info(
         "--first_weights=%s: frequencies of %d wordpieces.", kind, counts.sum()
     )

@@ -42,20 +42,14 @@ def open_records(
     The specs of the files have `masked_lm_*` if the records are masked, and
     `next_sentence_labels` if they are pairs.
 
-    Args:
-      patterns: files or globs.
-      options: options of the run that will read them.
-      config: configuration of its model.
-      vocab: token -> id, which is used if `options.needs_ids`.
-      vocabularies: see `require_one_vocabulary`; those of the files are added.
-
-    Raises:
-      FileNotFoundError: no file matches.
-      ValueError: a file is damaged or does not fit.
+    `vocab`, token -> id, is used if `options.needs_ids`. The vocabularies of
+    the files are added to `vocabularies`, see `require_one_vocabulary`. Raises
+    FileNotFoundError if no file matches; ValueError if one is damaged or does
+    not fit.
     """
     paths = files.expand_patterns(patterns)
     objective = objectives.get(options.objective)
-    specs = _specs(paths, options, objective)
+    specs, skips = _specs(paths, options, objective), options.skip_bad_records
     limits = {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
@@ -65,10 +59,7 @@ def open_records(
     }
     try:
         opened = input_pipeline.open_records(
-            paths,
-            specs,
-            limits=limits,
-            skip_bad_records=options.skip_bad_records,
+            paths, specs, limits=limits, skip_bad_records=skips
         )
         _check_manifests(opened, options, vocab, vocabularies)
     except DamagedError as error:
@@ -95,8 +86,18 @@ def _specs(
     """Returns the features of records; refuses what the run cannot read."""
     flag = f"--objective={options.objective}"
     masked = objective.reads_masks and not options.needs_ids
+    other, wanted = ("dynamic", "static") if masked else ("static", "dynamic")
+    remedy = f"; pass --masking={other}, or"
+    if not objective.reads_masks:
+        remedy = f", but {flag} reads records without masks;"
     for path in paths:
-        _check_masks(path, flag, objective.reads_masks, masked)
+        names = reading.feature_names(path)
+        if "input_ids" in names and ("masked_lm_ids" in names) != masked:
+            raise ValueError(
+                f"{path}: its records are {'not ' * masked}masked{remedy} "
+                "write them with create_pretraining_data.py "
+                f"--masking={wanted}."
+            )
     return feature_spec.pretraining_features(
         options.max_seq_length,
         options.max_predictions_per_seq,
@@ -115,9 +116,9 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     if hold_pairs(dev) and not hold_pairs(train):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
-            f"but those of --input_file ({train.paths[0]}) are not, so the "
-            "next-sentence head is not trained. Write both with the same "
-            "--next_sentence_prediction of create_pretraining_data.py."
+            f"but those of --input_file ({train.paths[0]}) are not. Write both "
+            "with the same --next_sentence_prediction of "
+            "create_pretraining_data.py."
         )
 
 
@@ -125,8 +126,7 @@ def warn_of_trained_text() -> None:
     """Warns that a model is scored on what it was trained on."""
     logging.warning(
         "The evaluation reads the records that are trained on, so it says how "
-        "well their text is remembered. Give --eval_file, records of other "
-        "text."
+        "well their text is remembered. Give --eval_file, other records."
     )
 
 
@@ -174,29 +174,6 @@ def _labels(path: str) -> np.ndarray:
         return np.zeros(0, np.int32)  # `check_record` says what is wrong
 
 
-def _check_masks(
-    path: str, objective: str, reads_masks: bool, masked: bool
-) -> None:
-    """Refuses records that are masked twice, not at all, or needlessly."""
-    names = reading.feature_names(path)
-    has_masks = "masked_lm_ids" in names
-    if has_masks and not reads_masks:
-        raise ValueError(
-            f"{path}: its records are masked, but {objective} reads records "
-            "without masks; write them with create_pretraining_data.py "
-            "--masking=dynamic."
-        )
-    if "input_ids" in names and has_masks != masked:
-        wanted, other = "static", "dynamic"
-        if not has_masks:
-            wanted, other = other, wanted
-        raise ValueError(
-            f"{path}: its records {'are' if has_masks else 'are not'} masked; "
-            f"pass --masking={wanted}, or write them with "
-            f"create_pretraining_data.py --masking={other}."
-        )
-
-
 def _check_manifests(
     opened: RecordFiles,
     options: PretrainingOptions,
@@ -214,12 +191,10 @@ def _check_manifests(
         counts = [x["counts"]["examples"] for x in shards if x["file"] == name]
         found, expected = opened.some([path]).count, min(counts, default=0)
         if found < expected:
-            lacking = (
-                f"{path} has {found} of {expected} records of its manifest"
-            )
+            lacks = f"{path} has {found} of {expected} records of its manifest"
             if not options.skip_bad_records:
-                raise DamagedError(f"{lacking}; copy or write the file again.")
-            logging.warning("--skip_bad_records: %s.", lacking)
+                raise DamagedError(f"{lacks}; copy or write the file again.")
+            logging.warning("--skip_bad_records: %s.", lacks)
         if checksum := manifest["made_from"].get("vocab_sha256"):
             vocabularies.setdefault(checksum, path)
             require_one_vocabulary(vocabularies)
@@ -235,9 +210,8 @@ def require_one_vocabulary(known: Mapping[str, str]) -> None:
     if len(known) > 1:
         raise ValueError(
             f"{' and '.join(known.values())} do not have the same vocabulary, "
-            "so that the ids of one are other words of another; give the "
-            "--vocab_file of create_pretraining_data.py, and files and folders "
-            "made with it."
+            "so that their ids are other words; give the --vocab_file of "
+            "create_pretraining_data.py, and files and folders made with it."
         )
 
 
@@ -258,9 +232,9 @@ def of_manifest(opened: RecordFiles) -> dict[str, Any]:
 
 def require_same_objective(options: PretrainingOptions) -> None:
     """Refuses another objective than that of the run that goes on."""
-    train = options.train
-    places = filter(None, (train.output_dir, train.continue_from))
-    if not (folder := next(filter(tf1.has_run, places), "")):
+    places = options.train.output_dir, options.train.continue_from
+    folder = next((x for x in places if x and tf1.has_run(x)), None)
+    if not folder:
         return
     before = CheckpointManager(folder, read_only=True).made_from()
     now = made_from(options, None)

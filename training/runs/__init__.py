@@ -7,8 +7,8 @@ sentences      a run of run_sentence_vectors.py
 encoding       vectors of a file, and search among them
 vectors        a run of extract_features.py
 
-open_run finds, reads and checks all that the run begins with; make_records
-writes the records (open_records of a pretraining opens them); make_model builds
-the model; train_and_score trains it and scores what is kept; answer writes the
-predictions or vectors; describe writes task.json.
+A `Run` finds, reads and checks all that it begins with; then its `finish` makes
+or opens the records, builds the model, trains it, scores what is kept, writes
+the predictions, and describes the model in task.json. Where nothing is trained
+(encoding, vectors), the phases are functions.
 """

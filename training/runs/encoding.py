@@ -28,22 +28,20 @@ def run(options: EncodingOptions) -> None:
     """Encodes or searches, after checking that all inputs fit."""
     open_run(options)
     vectors = make_model(options)
-    prompt_name = _prompt_name(options, vectors)
+    options = options.replace(prompt_name=_prompt(options, vectors))
     if options.do_encode:
-        encode(options, vectors, prompt_name)
+        encode(options, vectors)
     else:
-        search(options, vectors, prompt_name)
+        search(options, vectors)
 
 
 def open_run(options: EncodingOptions) -> None:
     """Checks the files."""
-    inputs = {
-        flag: [getattr(options, flag)]
-        for flag in ("input_file", "index_file")
-        if getattr(options, flag)
-    }
-    for flag, (path,) in inputs.items():
-        files.require_file(path, f"--{flag}")
+    inputs = {}
+    for flag in ("input_file", "index_file"):
+        if path := getattr(options, flag):
+            files.require_file(path, f"--{flag}")
+            inputs[flag] = [path]
     if index := options.index_file:
         inputs["index_file"] += vector_index.files_of(index)
     if options.output_file:
@@ -56,8 +54,8 @@ def make_model(options: EncodingOptions) -> TextVectors:
     if path and folder and tf1.has_run(folder):
         logging.info(NOT_USED, "init_checkpoint", folder)
         path = None
-    size = "encode_batch_size", options.encode_batch_size
-    strategy = open_strategy(options.device, *size)
+    size = options.encode_batch_size
+    strategy = open_strategy(options.device, "encode_batch_size", size)
     with strategy.scope():
         loaded = modeling.load(
             path or folder,
@@ -73,12 +71,12 @@ def make_model(options: EncodingOptions) -> TextVectors:
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
         vectors = TextVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.
-        vectors.sentence_extractor(options.encode_batch_size)
+        vectors.sentence_extractor(size)
         return vectors
 
 
-def _prompt_name(options: EncodingOptions, vectors: TextVectors) -> str | None:
-    """Which prompt is put before each text; the log has its text."""
+def _prompt(options: EncodingOptions, vectors: TextVectors) -> str | None:
+    """The name of the prompt before each text; the log has its text."""
     form, name = vectors.form, options.prompt_name
     if name is None and options.do_search:
         name = form.usual(QUERY)
@@ -94,13 +92,11 @@ def _prompt_name(options: EncodingOptions, vectors: TextVectors) -> str | None:
     return name
 
 
-def encode(
-    options: EncodingOptions, vectors: TextVectors, prompt_name: str | None
-) -> None:
+def encode(options: EncodingOptions, vectors: TextVectors) -> None:
     """Writes the vectors of all texts, in their order."""
     source, path = options.input_file, options.output_file
     column, size = options.column, vectors.size_of(options.vector_size)
-    prompt = vectors.form.prompt(prompt_name)
+    prompt = vectors.form.prompt(options.prompt_name)
     found = Counter(bool(x.strip()) for x in read_texts(source, column))
     count, num_empty = found.total(), found[False]
     if not count:
@@ -108,8 +104,8 @@ def encode(
             f"--input_file={source} has no texts; expected one on each line."
         )
     manifests.remove([path])
-    is_index = path.endswith(".npy")
-    facts = vector_index.texts_of(source, column) if is_index else {}
+    if is_index := path.endswith(".npy"):
+        facts = vector_index.texts_of(source, column)
     texts = read_texts(source, column)
     with vector_files.open_text_writer(path, (count, size), texts) as write:
         extractor = vectors.sentence_extractor(options.encode_batch_size)
@@ -132,9 +128,7 @@ def encode(
         )
 
 
-def search(
-    options: EncodingOptions, vectors: TextVectors, prompt_name: str | None
-) -> None:
+def search(options: EncodingOptions, vectors: TextVectors) -> None:
     """Answers the questions of a file, or those of the terminal."""
     path, facts = options.output_file, vectors.fingerprint()
     index = vector_index.open_index(options.index_file, facts)
@@ -144,7 +138,7 @@ def search(
             encoded = vectors.encode(
                 group,
                 batch_size=options.encode_batch_size,
-                prompt_name=prompt_name,
+                prompt_name=options.prompt_name,
                 vector_size=index.vectors.shape[1],
             )
             found = index.search(encoded, options.top_k)
@@ -173,14 +167,12 @@ def _questions(options: EncodingOptions) -> list[list[str]]:
 
 def _asked() -> Iterator[list[str]]:
     """Yields the questions of standard input, one by one."""
-    while True:
-        if sys.stdin.isatty():
-            print("Question: ", end="", flush=True)
-        line = sys.stdin.readline()
-        if not line:
-            return
+    prompt = "Question: " if sys.stdin.isatty() else ""
+    print(prompt, end="", flush=True)
+    while line := sys.stdin.readline():
         if line.strip():
             yield [line.strip()]
+        print(prompt, end="", flush=True)
 
 
 def _as_text(question: str, texts: list[dict[str, Any]]) -> str:

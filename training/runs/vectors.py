@@ -3,9 +3,7 @@
 import os
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
-import tensorflow as tf
 from absl import logging
 
 from data.storage import files, outputs
@@ -25,34 +23,6 @@ from training.start.start import read_files
 from training.vectors.extractor import Extractor, check_layer, open_strategy
 
 
-class Opened(NamedTuple):
-    """A run whose files are read and checked; nothing is written yet.
-
-    Attributes:
-      options: the run's options, completed by `found_files`.
-      config: sizes of the model.
-      tokenizer: splits texts into wordpieces of the vocabulary.
-      source: the model of --init_checkpoint.
-      strategy: distribution over the devices.
-      num_lines: number of lines of the input.
-    """
-
-    options: ExtractionOptions
-    config: BertConfig
-    tokenizer: FullTokenizer
-    source: Source
-    strategy: tf.distribute.Strategy
-    num_lines: int
-
-    def rows(self) -> Iterator[text_rows.TextRow]:
-        """Yields a row for each line of the input."""
-        length = self.options.max_seq_length
-        make = text_rows.RowMaker(self.tokenizer, length)
-        lines = files.read_lines(self.options.input_file)
-        for index, line in enumerate(lines):
-            yield make.line(line, index)
-
-
 def run(options: ExtractionOptions) -> None:
     """Writes the vectors of all lines, after checking that all inputs fit.
 
@@ -60,29 +30,49 @@ def run(options: ExtractionOptions) -> None:
       ValueError, OSError: an input is missing, damaged or does not fit; all
         inputs are checked before the first batch.
     """
-    opened = open_run(options)
-    with opened.strategy.scope():
-        extractor = make_model(opened)
-    if options.attention_png:
-        draw(opened, extractor)
-    answer(opened, extractor)
-
-
-def open_run(options: ExtractionOptions) -> Opened:
-    """Finds, reads and checks what the run begins with."""
     options, config, tokenizer, source, _ = read_files(options)
     if source.folder:
         warn_if_unfinished(source.folder.path, source.folder.description)
     _check_model(options, config)
-    path = options.input_file
-    num_lines = text_rows.count_lines(path)
+    num_lines = text_rows.count_lines(options.input_file)
+    _check_lines(options, config)
+    _check_outputs(options, num_lines)
+    size = options.batch_size
+    strategy = open_strategy(options.device, "batch_size", size)
+    with strategy.scope():
+        one_hot = options.use_one_hot_embeddings or is_tpu(strategy)
+        extractor = _make_model(options, config, source, one_hot)
+    if options.attention_png:
+        _draw(options, config, tokenizer, extractor)
+    layers, shape = options.vectors.layer_names, None
+    if options.vectors.pooling != "none":  # the number of vectors is known
+        shape = (num_lines, len(layers), options.vectors.width(config))
+    path, output = options.input_file, options.output_file
+    with vector_files.open_writer(
+        output, options.format, layers=layers, pooled_shape=shape
+    ) as write:
+        rows = _rows(options, tokenizer)
+        for line in extractor.extract_all(rows, num_lines, path, "lines"):
+            write(line)
+    logging.info("%s: vectors of %d lines.", output, num_lines)
+
+
+def _rows(
+    options: ExtractionOptions, tokenizer: FullTokenizer
+) -> Iterator[text_rows.TextRow]:
+    """Yields a row for each line of the input."""
+    make = text_rows.RowMaker(tokenizer, options.max_seq_length)
+    for index, line in enumerate(files.read_lines(options.input_file)):
+        yield make.line(line, index)
+
+
+def _check_lines(options: ExtractionOptions, config: BertConfig) -> None:
+    """Refuses pairs of texts for a model of single texts."""
     if config.type_vocab_size < 2:
+        path = options.input_file
         for number, line in enumerate(files.read_lines(path), start=1):
             if packing.split_pair(line.strip())[1]:
                 require_pairs(config, f"{path}, line {number}")
-    _check_outputs(options, num_lines)
-    strategy = open_strategy(options.device, "batch_size", options.batch_size)
-    return Opened(options, config, tokenizer, source, strategy, num_lines)
 
 
 def _check_model(options: ExtractionOptions, config: BertConfig) -> None:
@@ -116,13 +106,15 @@ def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
     outputs.check({name: [getattr(options, name)] for name in names}, written)
 
 
-def make_model(opened: Opened) -> Extractor:
+def _make_model(
+    options: ExtractionOptions,
+    config: BertConfig,
+    source: Source,
+    one_hot: bool,
+) -> Extractor:
     """Makes what computes vectors, with the weights of the checkpoint."""
-    options, one_hot = opened.options, opened.options.use_one_hot_embeddings
     model = BertModel(
-        opened.config,
-        dtype=policy_of(options.device),
-        use_one_hot_embeddings=one_hot or is_tpu(opened.strategy),
+        config, dtype=policy_of(options.device), use_one_hot_embeddings=one_hot
     )
     extractor = Extractor(
         model,
@@ -130,26 +122,30 @@ def make_model(opened: Opened) -> Extractor:
         max_seq_length=options.max_seq_length,
         batch_size=options.batch_size,
     )
-    first_weights.compare(opened.source, opened.config)
+    first_weights.compare(source, config)
     weights = checkpoints.variables_by_name([model])
-    first_weights.FirstWeights(opened.source, weights).load(weights)
+    first_weights.FirstWeights(source, weights).load(weights)
     return extractor
 
 
-def draw(opened: Opened, extractor: Extractor) -> None:
+def _draw(
+    options: ExtractionOptions,
+    config: BertConfig,
+    tokenizer: FullTokenizer,
+    extractor: Extractor,
+) -> None:
     """Draws the attention weights of --attention_line."""
-    options, head = opened.options, opened.options.attention_head
-    if "[MASK]" in opened.tokenizer.vocab:
+    head, line = options.attention_head, options.attention_line
+    if "[MASK]" in tokenizer.vocab:
         # As a model of masked words reads it; the vectors are the original's.
-        whole = dict.fromkeys((*opened.tokenizer.never_split, "[MASK]"))
+        whole = tuple(dict.fromkeys((*tokenizer.never_split, "[MASK]")))
         tokenizer = FullTokenizer(
-            options.vocab_file, options.do_lower_case, tuple(whole)
+            options.vocab_file, options.do_lower_case, whole
         )
-        opened = opened._replace(tokenizer=tokenizer)
-    row = next(islice(opened.rows(), options.attention_line, None))
+    row = next(islice(_rows(options, tokenizer), line, None))
     maps = extractor.attention(row, options.attention_layer)
     heads = range(len(maps)) if head is None else [head]
-    number = options.attention_layer % opened.config.num_hidden_layers
+    number = options.attention_layer % config.num_hidden_layers
     attention_picture.draw(
         options.attention_png,
         maps[list(heads)],
@@ -159,18 +155,3 @@ def draw(opened: Opened, extractor: Extractor) -> None:
         heads=heads,
     )
     logging.info("%s: attention of layer %d.", options.attention_png, number)
-
-
-def answer(opened: Opened, extractor: Extractor) -> None:
-    """Writes the vectors of all lines."""
-    options, count, shape = opened.options, opened.num_lines, None
-    layers = options.vectors.layer_names
-    if options.vectors.pooling != "none":  # the number of vectors is known
-        shape = (count, len(layers), options.vectors.width(opened.config))
-    with vector_files.open_writer(
-        options.output_file, options.format, layers=layers, pooled_shape=shape
-    ) as write:
-        path = options.input_file
-        for line in extractor.extract_all(opened.rows(), count, path, "lines"):
-            write(line)
-    logging.info("%s: vectors of %d lines.", options.output_file, count)

@@ -1,5 +1,6 @@
 """The choice of weights: on a model that is a number, and on a real one."""
 
+import functools
 import json
 import math
 import types
@@ -66,8 +67,10 @@ class Number:
 
 
 def best_of(model, evaluate, names):
-    choice = best_checkpoint.Choice.open(model.options, names)
-    return best_checkpoint.BestCheckpoint(model, evaluate, choice)
+    best = best_checkpoint.BestCheckpoint(model.options, names)
+    best.train = functools.partial(best.train, model, evaluate)
+    best._finetuning = model  # a test may only restore
+    return best
 
 
 def choose_among(model, scores, metric="f1"):
@@ -250,7 +253,7 @@ def test_a_metric_is_found_in_any_set(tmp_path):
         ("dev_b/f1", "dev_b/f1"),
     ):
         model = Number(tmp_path, given)
-        found = best_checkpoint.Choice.open(model.options, names)
+        found = best_checkpoint.BestCheckpoint(model.options, names)
         assert found.metric == metric
     results = {"dev_a": {"f1": 1.0, "loss": 2.0}, "dev_b": {"f1": 3.0}}
     assert metric_values.value_of(results, "f1") == 1.0

@@ -1,6 +1,7 @@
 """Every kind of task from a user's own table to its result files."""
 
 import json
+import types
 
 import numpy as np
 import pytest
@@ -151,6 +152,17 @@ def scores_of(predictions, loss, label_mask=None):
     )
 
 
+def write_dev_predictions(task, name, scores, folder):
+    scorer = types.SimpleNamespace(
+        task=task,
+        output_dir=str(folder),
+        step=3,
+        scores={name: scores},
+        calibrated={},
+    )
+    prediction_files.write_dev_predictions(scorer, name)
+
+
 def test_numbers_of_any_size_are_written_exactly(tmp_path):
     gold, found = [1234567.0, 16777217.0, 3.25, 1e-7], [1234567.5, 0.1, 5, -1]
     (tmp_path / "dev.jsonl").write_text(
@@ -158,9 +170,8 @@ def test_numbers_of_any_size_are_written_exactly(tmp_path):
     )
     task = get_task("jsonl", str(tmp_path), kind="regression")
     scores = scores_of([[number] for number in found], [4, 3, 2, 1])
-    arguments = task, "dev", scores, str(tmp_path)
-    prediction_files.write_dev_predictions(*arguments, is_first=True, step=3)
-    prediction_files.write_predictions(*arguments, is_first=True)
+    write_dev_predictions(task, "dev", scores, tmp_path)
+    prediction_files.write_predictions(task, "dev", scores, str(tmp_path))
 
     def cells(name, first):
         lines = (tmp_path / name).read_text("utf-8").splitlines()[1:]
@@ -192,12 +203,9 @@ def test_half_of_a_pair_does_not_stop_the_files(tmp_path, kind):
     task = get_task("jsonl", str(tmp_path), kind=kind, **columns)
     shape = [1, *[1] * (kind == "tagging"), len(task.labels)]
     scores = scores_of(np.ones(shape), [1], np.ones([1, 1], int))
-    arguments = scores, str(tmp_path)
-    prediction_files.write_dev_predictions(
-        task, "dev", *arguments, is_first=True, step=3
-    )
+    write_dev_predictions(task, "dev", scores, tmp_path)
     prediction_files.write_predictions(
-        task, "test", *arguments, is_first=True, with_texts=True
+        task, "test", scores, str(tmp_path), with_texts=True
     )
     tables = [path.read_text("utf-8") for path in tmp_path.glob("*.tsv")]
     found = "".join(tables)
@@ -209,10 +217,8 @@ def test_a_further_dev_set_has_files_of_its_name(tmp_path):
     write_files(tmp_path, FOLDERS["mnli"])
     task = get_task("mnli", str(tmp_path))
     scores = scores_of([[0.5, 0.3, 0.2]] * 4, [0.5, 2.0, 1.0, 2.0])
-    for number, name in enumerate(task.dev_sets):
-        prediction_files.write_dev_predictions(
-            task, name, scores, str(tmp_path), is_first=not number, step=3
-        )
+    for name in task.dev_sets:
+        write_dev_predictions(task, name, scores, tmp_path)
     for suffix in "", "_dev_mismatched":
         path = tmp_path / f"dev_predictions{suffix}.tsv"
         lines = path.read_text("utf-8").splitlines()

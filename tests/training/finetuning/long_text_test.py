@@ -229,7 +229,7 @@ def test_a_finished_folder_predicts_without_training(runs, tmp_path, caplog):
 def test_a_trial_depends_on_the_options_of_long_texts(goldens, tmp_path):
     write_long_table(tmp_path / "data", "single")
     options = options_of(goldens, tmp_path)
-    inputs = classifier.make_records(classifier.open_run(options))
+    inputs = classifier.Run(options).make_records()
     sets = inputs.train, inputs.dev
     names = facts_of(options, *sets)
     assert not [name for name in names if name.startswith("long_text")]

@@ -27,7 +27,6 @@ from training.finetuning.finetuner import Finetuning
 from training.loop import trainer
 from training.loop.steps import TrainSteps
 from training.runs import questions
-from training.start.start import read_files
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +178,7 @@ def test_a_run_converts_each_text_of_the_dev_set_once(
 
 def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
     options = make_options(goldens, tmp_path, score_padding=True)
-    finetuning = questions.make_model(questions.open_run(options))
+    finetuning = questions.Run(options).make_model()
     assert not finetuning.options.trim_batches
     assert finetuning.model._score_padding
 
@@ -193,7 +192,7 @@ def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
 
     def scores_of(**changes):
         options = make_options(goldens, tmp_path, **changes)
-        return questions.open_run(options).scorer._scores(outputs)
+        return questions.Run(options).scorer._scores(outputs)
 
     scores = scores_of()
     assert scores.shape == (2, 96, 2)
@@ -386,9 +385,7 @@ def test_files_of_an_earlier_prediction_do_not_stay(
         flags = ("version_2_with_negative", "write_html")
         given = {"predict_file": data.name, **dict.fromkeys(flags, write_html)}
         options = make_options(goldens, out, **given)
-        tokenizer = read_files(options).tokenizer
-        asked = questions._questions(options, data, tokenizer)
-        questions._make_scorer(options, asked).write(outputs, 0)
+        questions.Run(options).scorer.write(outputs, 0)
 
     def written():
         return {path.name: path.read_bytes() for path in out.glob("*.*")}

@@ -376,12 +376,10 @@ def test_a_threshold_takes_the_place_of_the_found_one(
     goldens, tmp_path, caplog
 ):
     given = {"do_train": True, "null_score_diff_threshold": -1.5}
-    opened = questions.open_run(
-        make_options(goldens, tmp_path, "v2.0", **given)
-    )
+    opened = questions.Run(make_options(goldens, tmp_path, "v2.0", **given))
     path = tmp_path / "null_threshold.json"
     path.write_text('{"null_score_diff_threshold": 2.0}')
-    questions.describe(opened, -1.5)
+    opened.describe(-1.5)
     assert not path.exists()
     assert f"{path} is removed: the threshold is -1.5" in caplog.text
 
