@@ -4,14 +4,14 @@ A method that overrides another one has its types.
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import keras
 import tensorflow as tf
 
 from modeling import losses
 from modeling.attention import within_documents
+from modeling.bert import BertModel, BertOutput
 from modeling.config import BertConfig
 
 Batch = dict[str, tf.Tensor]
@@ -23,30 +23,39 @@ class Objective(abc.ABC):
     A training loop uses `layers`, `loss_weights` and `losses`.
 
     Args:
-      bert: the encoder, a `BertModel`.
-      *heads: the layers on top of it, in the order of their checkpoints; None
-        = the objective has no such layer.
+      config: the encoder's sizes.
+      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
+      **options: other arguments of `BertModel`.
 
     Attributes:
       bert: the encoder.
       config: the encoder's configuration.
-      layers: encoder and heads.
+      layers: the encoder and what is on top of it.
     """
 
     def __init__(
-        self, bert: keras.layers.Layer, *heads: keras.layers.Layer | None
+        self, config: BertConfig, *, dtype: str = "float32", **options: Any
     ):
-        self.bert = bert
-        self.config = bert.config
-        self.layers = (bert, *(head for head in heads if head is not None))
+        self.bert = BertModel(config, dtype=dtype, **options)
+        self.config = config
+        self.layers = (self.bert,)
+
+    def add(
+        self, layer_class: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any:
+        """Creates a layer of the encoder's dtype on top, and returns it."""
+        options = {"dtype": self.bert.dtype_policy, **options}
+        layer = layer_class(*args, **options)
+        self.layers += (layer,)
+        return layer
 
     def encode(
         self,
         batch: Batch,
         dropout_seed: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
-        bert: keras.layers.Layer | None = None,
-    ) -> Any:
+        bert: BertModel | None = None,
+    ) -> BertOutput:
         """Runs an encoder on input_ids, input_mask and segment_ids.
 
         Args:
@@ -56,9 +65,6 @@ class Objective(abc.ABC):
           dropout_seed: int32 [2] when training; None = no dropout.
           positions: see `BertModel.call`.
           bert: another encoder; None = the objective's.
-
-        Returns:
-          A `BertOutput`.
         """
         input_mask = batch["input_mask"]
         if "document_ids" in batch:

@@ -8,7 +8,6 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import pooling
-from modeling.bert import BertModel
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
 from modeling.kernels.recomputation import computed_in_parts
@@ -33,7 +32,7 @@ class SentenceEncoder(Objective):
     loss of the whole batch, and the gradient of its own vectors. It is the mean
     over all sizes of the `form` (Matryoshka, arXiv:2205.13147). For `scale` see
     `vector_losses`. Texts are encoded in `num_parts`, whose activations are
-    computed again for the gradient. `options` are arguments of `BertModel`.
+    computed again for the gradient. For `options` see `Objective`.
     """
 
     def __init__(
@@ -45,10 +44,9 @@ class SentenceEncoder(Objective):
         num_texts: int = 2,
         scale: float = 20.0,
         num_parts: int = 1,
-        dtype: str = "float32",
         **options: Any,
     ):
-        super().__init__(BertModel(config, dtype=dtype, **options))
+        super().__init__(config, **options)
         self.form = form or VectorForm()
         self.sizes = self.form.sizes(config.hidden_size)
         self._loss = vector_losses.get(loss)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from modeling import heads, layers, losses, pooling
-from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
 from modeling.choices import HEADS, WORD_HEADS, require_one_of
 from modeling.config import BertConfig
@@ -94,7 +93,6 @@ class TaskModel(ItemObjective):
       config: the model's sizes.
       kind: one of `KINDS`.
       num_labels: L; 1 for regression.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       class_weights: weight of each label in the training loss, for
         classification and tagging; () = equal weights.
       head_dropout: dropout rate of the head's input.
@@ -102,7 +100,7 @@ class TaskModel(ItemObjective):
         from a frozen encoder; "" = the encoder is trained, and the head reads
         its last layer.
       head: one of `HEADS`.
-      **options: other arguments of `BertModel`.
+      **options: see `Objective`.
 
     Attributes:
       metric: name of the metric beside the loss.
@@ -121,7 +119,6 @@ class TaskModel(ItemObjective):
         kind: str,
         num_labels: int,
         *,
-        dtype: str = "float32",
         class_weights: Sequence[float] = (),
         head_dropout: float = HEAD_DROPOUT,
         feature_based: str = "",
@@ -129,25 +126,24 @@ class TaskModel(ItemObjective):
         **options: Any,
     ):
         _check(kind, num_labels, class_weights, feature_based, head)
+        super().__init__(config, **options)
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
-        bert = BertModel(config, dtype=dtype, **options)
         self.feature_based = feature_based
         if feature_based:
             # A layer that is not trainable gets no gradient, slots or decay.
-            bert.trainable = False
-        self.mix = LayerMix(config, feature_based or "last", dtype=dtype)
+            self.bert.trainable = False
+        self.mix = self.add(LayerMix, config, feature_based or "last")
         self.bilstm, size = None, self.mix.output_size
         if head == "bilstm":
-            self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
+            self.bilstm = self.add(BiLSTM, size, config.hidden_size)
             size = self.bilstm.output_size
         self.reads_pooler = head == "linear" and kind != "tagging"
         num_scores = 1 if kind == "choice" else num_labels
-        self.head = heads.TaskOutput(
-            num_scores, size, name="task_output", dtype=dtype
+        self.head = self.add(
+            heads.TaskOutput, num_scores, size, name="task_output"
         )
-        super().__init__(bert, self.mix, self.bilstm, self.head)
         self._head_dropout = head_dropout
         self.class_weights = tuple(class_weights)
 
