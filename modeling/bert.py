@@ -84,10 +84,6 @@ class Pooler(layers.Layer):
         super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size, "tanh")
 
-    def build(self, input_shape):
-        """Builds for inputs [B, S, H]."""
-        self.dense.build((None, input_shape[-1]))
-
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [B, S, H] to [B, H]."""
         return self.dense(x[:, 0])
@@ -178,9 +174,9 @@ class BertModel(layers.DropoutLayer):
             whole_last_layer=whole_last_layer,
             **options,
         )
-        pooler = Pooler(config, **self.inherited)
-        self.pooler = None if config.electra else pooler
-        self.build()
+        has_pooler = not config.electra
+        self.pooler = Pooler(config, **self.inherited) if has_pooler else None
+        self.build((None, config.embedding_width))
 
     @classmethod
     def from_folder(cls, folder: str, **options: Any) -> Self:
@@ -205,17 +201,6 @@ class BertModel(layers.DropoutLayer):
         """Calls the model; see `call`."""
         refuse_rounded(self, input_ids)
         return super().__call__(input_ids, *args, **kwargs)
-
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        if not self.embeddings.built:
-            self.embeddings.build()
-        if self.embeddings_project:
-            self.embeddings_project.build((None, self.config.embedding_width))
-        width = (None, None, self.config.hidden_size)
-        self.encoder.build(width)
-        if self.pooler:
-            self.pooler.build(width)
 
     def call(
         self,
@@ -269,9 +254,7 @@ class BertModel(layers.DropoutLayer):
         )
         pooled = self.pooler(text) if self.pooler else text[:, 0]
         output = BertOutput(embedded, outputs, pooled, attention_probs)
-        if output_key == "sequence_output":
-            return output.get_sequence_output()
-        return getattr(output, output_key) if output_key else output
+        return getattr(output, f"get_{output_key}")() if output_key else output
 
     def _encode(self, embedded, input_mask, seed, positions):
         """Runs the blocks; the third result is what the pooler reads."""

@@ -24,11 +24,6 @@ class Transform(layers.Layer):
         self.dense = self.new_dense(config.embedding_width, config.hidden_act)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
-    def build(self, input_shape):
-        """Builds for inputs [M, H]."""
-        self.dense.build(input_shape)
-        self.layer_norm.build((None, self.dense.units))
-
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [M, H] to [M, E]."""
         return self.layer_norm(self.dense(x))
@@ -51,7 +46,7 @@ class MaskedLM(layers.Layer):
 
     def build(self, input_shape):
         """Creates the transform and output_bias [V] for inputs [M, H]."""
-        self.transform.build(input_shape)
+        super().build(input_shape)
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
     def call(
@@ -178,11 +173,7 @@ class SpanHead(layers.Layer):
         super().__init__(name=name, **kwargs)
         self.squad = LinearOutput(2, name="squad", **self.inherited)
         self.hidden_size = hidden_size
-        self.build()
-
-    def build(self, input_shape=None):
-        """Creates output_weights [2, H] and output_bias [2]."""
-        self.squad.build((None, self.hidden_size))
+        self.build((None, hidden_size))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 [M, 2]."""
@@ -196,11 +187,7 @@ class LanguageModelHead(layers.Layer):
     def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
         super().__init__(config, name=name, **kwargs)
         self.predictions = MaskedLM(config, **self.inherited)
-        self.build()
-
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        self.predictions.build((None, self.config.hidden_size))
+        self.build((None, config.hidden_size))
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary; see `MaskedLM.call`."""
@@ -211,14 +198,13 @@ class LanguageModelHead(layers.Layer):
 class PretrainingHeads(LanguageModelHead):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
 
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        super().build()
+    def build(self, input_shape):
+        """Creates the layer for pairs, and every variable."""
         stddev = self.config.initializer_range
         self.seq_relationship = LinearOutput(
             2, stddev=stddev, name="seq_relationship", **self.inherited
         )
-        self.seq_relationship.build((None, self.config.hidden_size))
+        super().build(input_shape)
 
     def call(
         self,
@@ -251,11 +237,11 @@ class GeneratorPredictions(Transform):
     ):
         # The kernels cast table and bias; their gradients stay float32.
         super().__init__(config, name=name, autocast=False, **kwargs)
-        self.build()
+        self.build((None, config.hidden_size))
 
-    def build(self, input_shape=None):
+    def build(self, input_shape):
         """Creates dense, LayerNorm and output_bias [V]."""
-        super().build((None, self.config.hidden_size))
+        super().build(input_shape)
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
@@ -291,12 +277,7 @@ class DiscriminatorPredictions(layers.Layer):
         self.score = layers.Dense(
             1, stddev=None, name="dense_1", **self.inherited
         )
-        self.build()
-
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        self.dense.build((None, self.config.hidden_size))
-        self.score.build((None, self.config.hidden_size))
+        self.build((None, config.hidden_size))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [B, S, H] to float32 scores [B, S]."""

@@ -12,6 +12,7 @@ from modeling.bert import BertModel
 from modeling.checkpoints import LoadReport, huggingface
 from modeling.checkpoints.model_folder import ModelFolder, find
 from modeling.checkpoints.vector_form import VectorForm, read_max_seq_length
+from modeling.choices import require_one_of
 from modeling.config import BertConfig
 
 ENCODER, PRETRAINING, SPAN = "encoder", "pretraining", "span"
@@ -189,11 +190,7 @@ def _labels(
     found: ModelFolder, kind: str, shapes: _Shapes, num_choices: int | None
 ) -> list[str] | None:
     """Returns the names of a model's labels, if it has any."""
-    if kind not in KINDS:
-        raise ValueError(
-            f"{found.path}: its kind of model is {kind!r}; it must be one of "
-            f"{', '.join(KINDS)}."
-        )
+    require_one_of(KINDS, f"{found.path}: its kind of model is", kind)
     if kind not in huggingface.TASKS:
         return None
     if _OUTPUT not in shapes:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from data.storage import files, json_files
 from data.text.tokenizer_files import read_settings
-from modeling.choices import VECTOR_POOLINGS
+from modeling.choices import VECTOR_POOLINGS, require_one_of
 
 # In the folder of a model. A folder with this file holds sentence vectors.
 VECTOR_FORM = "sentence_vectors.json"
@@ -58,11 +58,7 @@ class VectorForm:
     def __post_init__(self):
         sizes = tuple(sorted(set(self.vector_sizes), reverse=True))
         object.__setattr__(self, "vector_sizes", sizes)
-        if self.pooling not in VECTOR_POOLINGS:
-            raise ValueError(
-                f"pooling {self.pooling!r}; it must be one of "
-                f"{', '.join(VECTOR_POOLINGS)}."
-            )
+        require_one_of(VECTOR_POOLINGS, "pooling", self.pooling)
         self.prompt()
 
     def sizes(self, hidden_size: int) -> tuple[int, ...]:

@@ -267,11 +267,7 @@ def _check(kind, num_labels, class_weights, feature_based, head):
         )
     # Tagging labels each token, but the head `mean` has one vector for a text.
     known = WORD_HEADS if kind == "tagging" else HEADS
-    if head not in known:
-        raise ValueError(
-            f"head {head!r} of a {kind} task; it must be one of "
-            f"{', '.join(known)}."
-        )
+    require_one_of(known, f"a {kind} task with the head", head)
     if feature_based and head == "linear" and kind != "tagging":
         raise ValueError(
             "a frozen encoder has one vector for each token, but the linear "

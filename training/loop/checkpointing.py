@@ -85,16 +85,14 @@ class CheckpointManager:
             return steps[: steps.index(int(named[1])) + 1]
         return steps
 
-    def made_from(self) -> dict[str, Any]:
+    def made_from(self) -> Mapping[str, Any]:
         """Returns `ResumePoint.made_from` of the newest good checkpoint."""
         for step in reversed(self._steps_up_to_latest()):
             with contextlib.suppress(ValueError):  # damaged, as in `restore`
-                return read_record(self.prefix(step)).get("made_from", {})
+                return read_record(self.prefix(step), step).made_from
         return {}
 
-    def restore(
-        self, variables: Mapping[str, tf.Variable]
-    ) -> tuple[int, dict] | None:
+    def restore(self, variables: Mapping[str, tf.Variable]) -> ResumePoint:
         """Loads the newest good checkpoint into variables.
 
         The `checkpoint` file names the newest one, as in the original; edit
@@ -102,8 +100,7 @@ class CheckpointManager:
         a warning.
 
         Returns:
-          Its step and its resume record ({} for a checkpoint of the original),
-          or None if the folder holds no checkpoint.
+          Its resume point; step 0 = the folder holds no checkpoint.
 
         Raises:
           ValueError: every checkpoint is damaged, or one does not fit the
@@ -114,7 +111,7 @@ class CheckpointManager:
             self._warn_of_others(steps[-1])
         for step in reversed(steps):
             try:
-                record = read_record(self.prefix(step))
+                point = read_record(self.prefix(step), step)
                 checkpoint = tf1.Checkpoint(self.prefix(step))
                 # Read all variables, to verify their checksums.
                 every = ((n, checkpoint.read(n)) for n in checkpoint.shapes)
@@ -124,7 +121,7 @@ class CheckpointManager:
                 continue
             missing = self._require_fit(checkpoint, variables)
             slots = [name for name in missing if name.endswith(SLOTS)]
-            if slots and not record.get("is_stripped"):
+            if slots and not point.is_stripped:
                 logging.warning(
                     "%s has no optimizer slots for %d variables; they start at "
                     "0.",
@@ -132,13 +129,13 @@ class CheckpointManager:
                 )
             for name, value in values.items():
                 variables[name].assign(value)
-            return step, record
+            return point
         if steps:
             raise ValueError(
                 f"every checkpoint in {self._dir} is damaged (steps {steps}); "
                 "remove them to start again, or give another --output_dir."
             )
-        return None
+        return ResumePoint(0)
 
     def check(self, variables: Mapping[str, tf.Variable]) -> None:
         """Raises ValueError if the checkpoint to load has other weights.
@@ -195,7 +192,7 @@ class CheckpointManager:
         tensors = {name: v.numpy() for name, v in variables.items()}
         tensors["global_step"] = np.int64(point.global_step)
         with tf1.written(prefix, tensors) as index:
-            write_record(prefix, dataclasses.asdict(point), index)
+            write_record(prefix, point, index)
         # The run may have gone back to an earlier step. Later checkpoints are
         # neither counted nor removed; they are overwritten at their step.
         steps = [step for step in self.steps() if step <= point.global_step]
@@ -291,16 +288,17 @@ class CheckpointManager:
 
 def _strip(prefix: str, step: int) -> None:
     """Removes the optimizer slots of a checkpoint that has some."""
-    record = read_record(prefix)
-    if record.get("is_stripped"):
+    point = read_record(prefix, step)
+    if point.is_stripped:
         return
     kept = tf1.Checkpoint(prefix).weights()
     # The index changes twice while a checkpoint is replaced. A record without
     # checksums fits each of them, if the run is killed meanwhile.
-    record.pop("index_sha256", None)
-    files.write_text(prefix + RECORD, json.dumps(record) + "\n")
+    record = json.dumps(dataclasses.asdict(point))
+    files.write_text(prefix + RECORD, record + "\n")
     tf1.write(prefix, kept | {tf1.GLOBAL_STEP: np.int64(step)})
-    write_record(prefix, record | {"is_stripped": True}, f"{prefix}.index")
+    point = dataclasses.replace(point, is_stripped=True)
+    write_record(prefix, point, f"{prefix}.index")
     size = sum(value.nbytes for value in kept.values()) / 1e6
     logging.info("%s: without slots, %.1f MB are left.", prefix, size)
 

@@ -136,7 +136,7 @@ class Trainer:
             if share == 1:
                 resuming.warn_finished(options, point.global_step)
             return point.global_step
-        resuming.require_slots(options.output_dir, point.is_stripped)
+        resuming.require_slots(point, options.output_dir)
         begin()
         saves = 0  # unknown
         if not options.num_train_minutes:

@@ -229,7 +229,7 @@ class Start:
 
         Step 0 = there is none, and the weights are those of init_checkpoint.
         """
-        step, _ = self.manager.restore(weights) or (0, {})
+        step = self.manager.restore(weights).global_step
         if step:
             logging.info("Using %s.", self.manager.prefix(step))
         return step
