@@ -77,8 +77,7 @@ def as_bias(
     if bias is None:
         if x.shape.rank != 3:
             raise ValueError(
-                f"x has the shape {x.shape}; without a bias or a mask, "
-                "[batch, length, hidden size] is expected."
+                f"x has the shape {x.shape}; expected [batch, length, H]."
             )
         bias = tf.ones(tf.shape(x)[:2])
     if bias.shape.rank not in (2, 3):

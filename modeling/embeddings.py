@@ -19,8 +19,7 @@ def require_pairs(config: BertConfig, what: str) -> None:
     if config.type_vocab_size < 2:
         raise ValueError(
             f"{what}: a pair of texts needs two segment types, but the model "
-            "has one (type_vocab_size 1). Give single texts, or take a model "
-            "with type_vocab_size 2."
+            "has one (type_vocab_size 1). Give single texts, or another model."
         )
 
 
@@ -32,14 +31,10 @@ def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
     """
     values = tf.convert_to_tensor(values)
     if values.dtype == tf.string:
-        raise ValueError(
-            f"{name} holds texts; the model reads the ids of their wordpieces. "
-            "Tokenize them first."
-        )
+        raise ValueError(f"{name} holds texts, not ids; tokenize them first.")
     if values.shape.rank not in (2, None):
         raise ValueError(
-            f"{name} has the shape {values.shape}; expected [batch, length], "
-            "also for one text, such as [[101, 7592, 102]]."
+            f"{name} has the shape {values.shape}; expected [batch, length]."
         )
     length = values.shape[1] if values.shape.rank else None
     if most and length and length > most:
@@ -61,8 +56,7 @@ def refuse_rounded(layer: keras.layers.Layer, inputs: Any) -> None:
         if is_input and x.dtype in ("float16", "bfloat16"):
             raise ValueError(
                 f"{layer.name} gets its ids from a Keras input of {x.dtype}, "
-                "which rounds them; begin the model with "
-                'keras.Input([None], dtype="int32").'
+                'which rounds them; give keras.Input([None], dtype="int32").'
             )
 
 

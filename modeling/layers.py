@@ -168,8 +168,7 @@ class Layer(keras.layers.Layer):
             lengths = ", ".join(map(str, _row_lengths(value)))
             raise ValueError(
                 f"{self.name}: the rows of a list have different lengths "
-                f"({lengths}); pad them to one length "
-                "with 0, and give an input_mask with 0 at the padding."
+                f"({lengths}); pad them, and give an input_mask with 0 there."
             ) from None
 
 

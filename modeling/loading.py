@@ -153,8 +153,7 @@ def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
         raise ValueError(
             f"{found.weights} has an output layer of {shapes[_OUTPUT][0]} rows "
             "that does not say what it answers; pass kind=, one of "
-            f"{', '.join(huggingface.TASKS)} (ask.py: --kind), or "
-            f"kind='{ENCODER}' to leave it aside."
+            f"{', '.join(huggingface.TASKS)} (ask.py: --kind), or {ENCODER}."
         )
     if larger := huggingface.larger_head(shapes):
         raise ValueError(

@@ -171,9 +171,8 @@ def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
     if "bert" not in wanted | found:
         raise ValueError(
             f"{checkpoint.prefix} holds only the generator of an ELECTRA "
-            "(generator/encoder/...); the programs use the discriminator "
-            "(electra/encoder/...). Give the checkpoint with both, or a "
-            "folder of Hugging Face such as electra-small-discriminator."
+            "(generator/encoder/...); give one with the discriminator "
+            "(electra/encoder/...)."
         )
     is_electra = "false" if "bert" in wanted else "true"
     raise ValueError(

@@ -142,8 +142,7 @@ def _arguments(folder: str) -> dict[str, Any]:
     if tuple(names) not in (_KNOWN[:2], _KNOWN):
         raise ValueError(
             f"{path} has the modules {', '.join(names)}; here they can be "
-            f"{', '.join(_KNOWN[:2])} and perhaps {_KNOWN[2]}, because with "
-            "others the vectors would be others; take a model of these alone."
+            f"{', '.join(_KNOWN[:2])} and perhaps {_KNOWN[2]}."
         )
     if modules[0]["path"]:
         raise ValueError(
@@ -191,8 +190,7 @@ def _check_case(folder: str) -> None:
     if read_settings(folder).do_lower_case is not True:
         raise ValueError(
             f"{os.path.join(folder, _TEXTS)} says do_lower_case: true, but the "
-            "tokenizer keeps capitals; here only the tokenizer can lower-case. "
-            "Correct the one that is not the model's."
+            "tokenizer keeps capitals; correct the file that is wrong."
         )
 
 

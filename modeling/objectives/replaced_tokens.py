@@ -216,9 +216,7 @@ def generator_config(config: BertConfig, share: float) -> BertConfig:
     """
     if not 0 < share <= 1:
         raise ValueError(
-            f"generator_size is {share}; it must be above 0 and at most 1, "
-            "because a generator that is larger than its discriminator costs "
-            "more and trains it worse."
+            f"generator_size is {share}; it must be above 0 and at most 1."
         )
     size = max(1, round(config.hidden_size * share))
     num_heads = max(1, size // 64)

@@ -256,8 +256,7 @@ def _check(kind, num_labels, class_weights, feature_based, head):
         )
     if class_weights and kind not in ("classification", "tagging"):
         raise ValueError(
-            f"class weights are for classification and tagging, not {kind}; "
-            "leave them out."
+            f"class weights are for classification and tagging, not {kind}."
         )
     are_right = all(0 < weight < math.inf for weight in class_weights)
     if len(class_weights) not in (0, num_labels) or not are_right:
@@ -270,9 +269,8 @@ def _check(kind, num_labels, class_weights, feature_based, head):
     require_one_of(known, f"a {kind} task with the head", head)
     if feature_based and head == "linear" and kind != "tagging":
         raise ValueError(
-            "a frozen encoder has one vector for each token, but the linear "
-            f"head of a {kind} task reads one for the text; take the head "
-            "bilstm or mean."
+            "a frozen encoder has a vector for each token, but the linear head "
+            f"of a {kind} task reads one for the text; take bilstm or mean."
         )
 
 

@@ -123,8 +123,7 @@ class CheckpointManager:
             slots = [name for name in missing if name.endswith(SLOTS)]
             if slots and not point.is_stripped:
                 logging.warning(
-                    "%s has no optimizer slots for %d variables; they start at "
-                    "0.",
+                    "%s: no optimizer slots of %d variables; they start at 0.",
                     *(checkpoint.prefix, len(slots)),
                 )
             for name, value in values.items():
@@ -280,8 +279,7 @@ class CheckpointManager:
         if free < needed:
             logging.warning(
                 "%s has %.1f MB left, but the checkpoints need %.1f MB more. "
-                "Free some space, give another --output_dir, or lower "
-                "--keep_checkpoint_max.",
+                "Free some, change --output_dir, lower --keep_checkpoint_max.",
                 *(self._dir, free, needed),
             )
 

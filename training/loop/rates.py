@@ -65,8 +65,7 @@ def layer_rates(
     if trainable_layers > num_blocks:
         raise ValueError(
             f"--trainable_layers={trainable_layers}, but the model has "
-            f"{num_blocks}; give {num_blocks} or less, or {ALL_LAYERS} for "
-            "everything."
+            f"{num_blocks}; give that or less, or {ALL_LAYERS} for all."
         )
     is_electra = any(name.startswith("electra/") for name in names)
     below_head = 2 if is_electra else 0

@@ -154,8 +154,7 @@ def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
         raise ValueError(
             f"--continue_from={folder} is at step {point.global_step}, and "
             f"training ends at --{options.end[0]}={options.last_step}: it must "
-            "hold a checkpoint before the end. Give the steps of all phases "
-            "together."
+            "hold a checkpoint before the end. Give the steps of all phases."
         )
     _check_optimizer(point, options, folder)
     require_slots(point, folder, "--continue_from=")

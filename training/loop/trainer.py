@@ -286,9 +286,8 @@ class Trainer:
             cause = next((line for line in lines if "OOM" in line), lines[0])
             raise ValueError(
                 f"step {first_step}: out of memory ({cause}). Raise "
-                "--gradient_accumulation_steps (the same result in less "
-                "memory), or lower --train_batch_size or --max_seq_length. "
-                "docs/gpu.md says what fits a GPU."
+                "--gradient_accumulation_steps, or lower --train_batch_size or "
+                "--max_seq_length. docs/gpu.md says what fits a GPU."
             ) from error
         except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
             raise ValueError(
@@ -320,6 +319,5 @@ class Trainer:
         raise FloatingPointError(
             f"step {step + bad + 1}: {', '.join(names)} became nan or "
             f"infinite. The last good checkpoint is kept: {last_good}. Lower "
-            "--learning_rate, lengthen --num_warmup_steps, or look at the "
-            "data of that step."
+            "--learning_rate, lengthen --num_warmup_steps, or check the data."
         )
