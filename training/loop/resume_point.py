@@ -8,7 +8,7 @@ from typing import Any
 
 from data.storage import files
 
-RECORD = ".resume.json"
+ENDING = ".resume.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,15 +49,15 @@ def _encode(record: Mapping[str, Any]) -> str:
     return json.dumps({**record, "sha256": checksum}) + "\n"
 
 
-def write_record(prefix: str, point: ResumePoint, index: str) -> None:
+def write(prefix: str, point: ResumePoint, index: str) -> None:
     """Writes the resume record of a checkpoint with this index."""
     record = dataclasses.asdict(point) | {"index_sha256": files.sha256(index)}
-    files.write_text(prefix + RECORD, _encode(record))
+    files.write_text(prefix + ENDING, _encode(record))
 
 
-def read_record(prefix: str, step: int) -> ResumePoint:
+def read(prefix: str, step: int) -> ResumePoint:
     """Reads the resume record of a step's checkpoint; refuses a damaged one."""
-    path = prefix + RECORD
+    path = prefix + ENDING
     if not files.exists(path):
         return ResumePoint(step)
     with files.open_read(path) as file:

@@ -2,13 +2,13 @@
 
 import dataclasses
 import zlib
-from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from data.storage import manifests
+from modeling.checkpoints.assign import Variables
 from training.config.run_options import TrainOptions
 from training.devices.strategy import all_workers, num_workers
 from training.loop.checkpointing import CheckpointManager, ResumePoint
@@ -16,17 +16,17 @@ from training.loop.checkpointing import CheckpointManager, ResumePoint
 
 def resume(
     manager: CheckpointManager,
-    saved: Mapping[str, tf.Variable],
+    saved: Variables,
     options: TrainOptions,
     start: ResumePoint,
-    strategy: tf.distribute.Strategy,
 ) -> ResumePoint:
     """Loads the run's newest checkpoint, or `continue_from`, if there is one.
 
-    All workers of the strategy must find the same checkpoint. `saved` maps
-    names to variables, optimizer slots included; `start` is the beginning of a
-    new run. Raises ValueError if a checkpoint was made with another model or
-    optimizer, or the workers find different ones.
+    All workers of the strategy, in whose scope it is called, must find the
+    same checkpoint. `saved` maps names to variables, optimizer slots included;
+    `start` is the beginning of a new run. Raises ValueError if a checkpoint
+    was made with another model or optimizer, or the workers find different
+    ones.
     """
     before = manager.restore(saved)
     if before.global_step:
@@ -34,7 +34,7 @@ def resume(
     else:
         first_step = _continue(saved, options)
         point = dataclasses.replace(start, global_step=first_step)
-    _check_workers(point, saved, strategy)
+    _check_workers(point, saved)
     return point
 
 
@@ -92,12 +92,9 @@ def _warn_of_changes(
             )
 
 
-def _check_workers(
-    point: ResumePoint,
-    saved: Mapping[str, tf.Variable],
-    strategy: tf.distribute.Strategy,
-) -> None:
+def _check_workers(point: ResumePoint, saved: Variables) -> None:
     """Refuses workers that start from different points or weights."""
+    strategy = tf.distribute.get_strategy()
     if num_workers(strategy) == 1:
         return
     weights = 0
@@ -143,13 +140,12 @@ def require_slots(point: ResumePoint, folder: str, flag: str = "") -> None:
         )
 
 
-def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
+def _continue(saved: Variables, options: TrainOptions) -> int:
     """Loads `continue_from`, if given; returns its step."""
     folder = options.continue_from
     if not folder:
         return 0
-    phase = CheckpointManager(folder, read_only=True)
-    point = phase.restore(saved)
+    point = CheckpointManager(folder).restore(saved)
     if not 0 < point.global_step < options.last_step:
         raise ValueError(
             f"--continue_from={folder} is at step {point.global_step}, and "

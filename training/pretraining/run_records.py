@@ -262,7 +262,7 @@ def require_same_objective(options: PretrainingOptions) -> None:
     places = filter(None, (train.output_dir, train.continue_from))
     if not (folder := next(filter(tf1.has_run, places), "")):
         return
-    before = CheckpointManager(folder, read_only=True).made_from()
+    before = CheckpointManager(folder).made_from()
     now = made_from(options, None)
     for name in _OF_OBJECTIVE:
         if name in before and before[name] != now.get(name):

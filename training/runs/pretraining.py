@@ -209,7 +209,7 @@ def _vocabularies(options: PretrainingOptions) -> dict[str, str]:
         folder = options.find(flag)
         # Its own copy may have other bytes.
         if folder and folder.rstrip("/") != os.path.dirname(given or ""):
-            manager = CheckpointManager(folder, read_only=True)
+            manager = CheckpointManager(folder)
             checksum = manager.made_from().get("vocab_sha256")
             known.setdefault(checksum, f"--{flag}={folder}")
     known.pop(None, None)
@@ -344,13 +344,12 @@ def _train(
     with naming_damage(records.train.segments, records.train.specs):
         for share, short in options.phases:
             size = train.train_batch_size * (1 + short)
-            step = Trainer(model, train.replace(train_batch_size=size)).train(
+            sized = train.replace(train_batch_size=size)
+            step = Trainer(model, sized, evaluate).train(
                 functools.partial(make_batches, short),
-                opened.start.manager,
                 num_examples=records.train.count,
                 made_from=run_records.made_from(options, records.train),
                 settings=settings,
-                evaluate=evaluate,
                 share=share,
             )
     return step

@@ -142,6 +142,7 @@ class Start:
         options, folder, config = self.options, self._folder, self.config
         config_file = options.bert_config_file
         setup.check_length(options.max_seq_length, config, config_file)
+        files.check_writable(folder)
         manager = CheckpointManager(folder, options.train.keep_checkpoint_max)
         if not manager.steps():
             return manager

@@ -13,7 +13,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from modeling.checkpoints import tf1
 from tests.training.support import FILES
-from training.loop import checkpointing
+from training.loop import resume_point
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 
 
@@ -274,13 +274,13 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize(
     ("where", "number"),
-    [("_move", 0), ("_move", 1), ("_move", 2), ("write_record", 0)],
+    [("_move", 0), ("_move", 1), ("_move", 2), ("write", 0)],
 )
 def test_a_kill_while_slots_are_removed_leaves_the_weights(
     tmp_path, monkeypatch, where, number
 ):
     manager = save(tmp_path, steps=(2,))
-    module = tf1 if where == "_move" else checkpointing
+    module = tf1 if where == "_move" else resume_point
     original, calls = getattr(module, where), []
 
     def killed(*arguments, **more):
