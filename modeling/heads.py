@@ -111,9 +111,8 @@ class LinearOutput(layers.Layer):
         """Maps float [M, H] to float32 logits [M, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(layers.as_rows(x), weights, transpose_b=True)
-        logits = tf.cast(logits, tf.float32) + tf.cast(
-            tf.convert_to_tensor(self.output_bias), tf.float32
-        )
+        bias = tf.convert_to_tensor(self.output_bias)
+        logits = tf.cast(logits, tf.float32) + tf.cast(bias, tf.float32)
         return layers.shaped_like(logits, x)
 
 
@@ -207,10 +206,7 @@ class PretrainingHeads(LanguageModelHead):
         super().build(input_shape)
 
     def call(
-        self,
-        x: tf.Tensor,
-        pooled_output: tf.Tensor,
-        embedding_table: tf.Tensor,
+        self, x: tf.Tensor, pooled_output: tf.Tensor, embedding_table: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Scores the vocabulary, and the pair.
 

@@ -153,9 +153,8 @@ def require_fit(
         shown = "\n  ".join(wrong[:8])
         raise ValueError(
             f"{checkpoint.prefix} does not fit the configuration:\n  {shown}\n"
-            f"{len(wrong)} variables differ. Use the bert_config.json that "
-            "came with the checkpoint (--bert_config_file), or another "
-            "--init_checkpoint."
+            f"{len(wrong)} variables differ. Use its own bert_config.json "
+            "(--bert_config_file), or another --init_checkpoint."
         )
     return report
 

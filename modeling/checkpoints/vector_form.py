@@ -68,8 +68,7 @@ class VectorForm:
         """
         if wrong := [n for n in self.vector_sizes if not 0 < n <= hidden_size]:
             raise ValueError(
-                f"--vector_sizes has {wrong[0]}, but the model's vectors have "
-                f"{hidden_size} numbers; give sizes of 1 to {hidden_size}."
+                f"--vector_sizes has {wrong[0]}; it must be 1 to {hidden_size}."
             )
         sizes = {hidden_size, *self.vector_sizes}
         return tuple(sorted(sizes, reverse=True))

@@ -102,11 +102,7 @@ class TrainSteps:
         self._options = options
         self._on_tpu = is_tpu(self._strategy)
         self.weights = checkpoints.variables_by_name(model.layers)
-        layer_rates = rates.layer_rates(
-            self.weights,
-            layerwise_lr_decay=options.layerwise_lr_decay,
-            trainable_layers=options.trainable_layers,
-        )
+        layer_rates = rates.layer_rates(self.weights, options)
         trainable = {v.path for x in model.layers for v in x.trainable_weights}
         names = [name for name in layer_rates if name in trainable]
         self._learning = {name: self.weights[name] for name in names}
@@ -202,12 +198,7 @@ class TrainSteps:
         if self.loss_scale:
             gradients = {i: x / scale for i, x in gradients.items()}
             squares = {i: x / (scale * scale) for i, x in squares.items()}
-        rate = rates.learning_rate(
-            position,
-            peak=options.learning_rate,
-            num_train_steps=options.num_train_steps,
-            num_warmup_steps=options.num_warmup_steps,
-        )
+        rate = rates.learning_rate(position, options)
         in_order = [gradients.get(i) for i in range(len(self._learning))]
         norm = self.optimizer.apply(in_order, rate, step, squares)
         figures = [[norm, 1.0], [rate, 1.0]]
