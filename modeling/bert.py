@@ -128,13 +128,7 @@ class BertModel(layers.DropoutLayer):
     Source: `modeling.BertModel`.
     """
 
-    SETTINGS = (
-        "use_one_hot_embeddings",
-        "gradient_checkpointing",
-        "whole_last_layer",
-        "seed",
-        "output_key",
-    )
+    SETTINGS = (*Embeddings.SETTINGS, *Encoder.SETTINGS, "output_key")
 
     def __init__(
         self,
@@ -341,8 +335,7 @@ def _of_dict(inputs):
     if "input_ids" not in names or unknown or len(segments) > 1:
         raise ValueError(
             f"a dict of {', '.join(sorted(map(str, names))) or 'nothing'}; "
-            "expected input_ids and perhaps input_mask (1 = real) and one of "
-            "segment_ids and token_type_ids."
+            "expected input_ids and perhaps input_mask and segment_ids."
         )
     of_segments = inputs[segments.pop()] if segments else None
     return inputs["input_ids"], inputs.get("input_mask"), of_segments

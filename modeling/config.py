@@ -149,8 +149,7 @@ class BertConfig:
         if activation_name(self.hidden_act) not in ACTIVATIONS:
             raise ValueError(
                 f"hidden_act is {self.hidden_act!r}; one of "
-                f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh form, "
-                "gelu_exact the erf form)."
+                f"{', '.join(ACTIVATIONS)} is expected."
             )
 
     @property
@@ -180,8 +179,7 @@ class BertConfig:
             # misspelt one would silently leave the default in force.
             near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0)
             raise ValueError(
-                f"unknown key {key!r} in the BERT configuration; the nearest "
-                f"known one is {near[0]!r}. Correct or remove it."
+                f"unknown key {key!r}; the nearest known one is {near[0]!r}."
             )
         if "vocab_size" not in values:
             raise ValueError(
@@ -271,8 +269,8 @@ def to_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if values.get("left_to_right"):
         raise ValueError(
-            "left_to_right is true, which Hugging Face's BERT classes do not "
-            "have; such a model stays here."
+            "left_to_right is true, which has no counterpart among Hugging "
+            "Face's BERT classes; such a model stays here."
         )
     ours = activation_name(values["hidden_act"])
     theirs = next(a for a, b in _THEIR_ACTIVATIONS.items() if b == ours)

@@ -157,9 +157,8 @@ def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
         )
     if larger := huggingface.larger_head(shapes):
         raise ValueError(
-            f"{found.weights} is an ELECTRA with a head of Hugging Face "
-            f"({larger}) that has one more dense layer than ours; pass "
-            f"kind='{ENCODER}' to leave it aside, or fine-tune the encoder."
+            f"{found.weights} is an ELECTRA whose head ({larger}) has one more "
+            f"dense layer than ours; pass kind='{ENCODER}' to leave it aside."
         )
     return ENCODER
 

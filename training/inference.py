@@ -208,9 +208,8 @@ class Evaluator(Inference):
         the losses of the batches, as in the original.
         """
         sums = defaultdict(float)
-        with Progress(
-            "evaluating", total=num_steps, unit="batches"
-        ) as progress:
+        shown = Progress("evaluating", total=num_steps, unit="batches")
+        with shown as progress:
             for outputs in self.over(make_batches, "an evaluation", num_steps):
                 for name, parts in outputs.items():
                     metric = np.concatenate(parts).sum(axis=0)

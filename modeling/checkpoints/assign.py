@@ -169,9 +169,8 @@ def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
         return
     if "bert" not in wanted | found:
         raise ValueError(
-            f"{checkpoint.prefix} holds only the generator of an ELECTRA "
-            "(generator/encoder/...); give one with the discriminator "
-            "(electra/encoder/...)."
+            f"{checkpoint.prefix} holds only the generator of an ELECTRA; give "
+            "one with the discriminator, such as electra-small-discriminator."
         )
     is_electra = "false" if "bert" in wanted else "true"
     raise ValueError(

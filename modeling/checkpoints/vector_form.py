@@ -148,7 +148,12 @@ def _arguments(folder: str) -> dict[str, Any]:
             f"{path}: the encoder's files are in {modules[0]['path']}; move "
             f"them to {folder}, and write an empty path there."
         )
-    _check_case(folder)
+    says_lower = _read(folder, _TEXTS).get("do_lower_case")
+    if says_lower and read_settings(folder).do_lower_case is not True:
+        raise ValueError(
+            f"{os.path.join(folder, _TEXTS)} says do_lower_case: true, but the "
+            "tokenizer keeps capitals; correct the file that is wrong."
+        )
     config = _read(folder, _CONFIG)
     prompts = {k: v for k, v in (config.get("prompts") or {}).items() if v}
     default = config.get("default_prompt_name") or ""
@@ -180,17 +185,6 @@ def _pooling(folder: str, prompts: Mapping[str, str]) -> str:
             "belong to the text; take a model with include_prompt: true."
         )
     return pooling[0]
-
-
-def _check_case(folder: str) -> None:
-    """Refuses lower-casing beside a tokenizer that keeps capitals."""
-    if not _read(folder, _TEXTS).get("do_lower_case"):
-        return
-    if read_settings(folder).do_lower_case is not True:
-        raise ValueError(
-            f"{os.path.join(folder, _TEXTS)} says do_lower_case: true, but the "
-            "tokenizer keeps capitals; correct the file that is wrong."
-        )
 
 
 def read_max_seq_length(folder: str) -> int | None:

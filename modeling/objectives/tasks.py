@@ -261,8 +261,7 @@ def _check(kind, num_labels, class_weights, feature_based, head):
     are_right = all(0 < weight < math.inf for weight in class_weights)
     if len(class_weights) not in (0, num_labels) or not are_right:
         raise ValueError(
-            f"class weights {list(class_weights)}; expected {num_labels}, one "
-            "for each label, all above 0."
+            f"class weights {list(class_weights)}; expected {num_labels} above 0."
         )
     # Tagging labels each token, but the head `mean` has one vector for a text.
     known = WORD_HEADS if kind == "tagging" else HEADS

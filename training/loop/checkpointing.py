@@ -248,11 +248,10 @@ class CheckpointManager:
         # A new checkpoint is complete before the oldest one is removed.
         most = [n for n in (saves, self._keep_max and self._keep_max + 1) if n]
         number = min(most, default=0)
-        all_of_them = f"{number} at once at most, {number * mb:.1f} MB"
+        total = f"{number} at once at most, {number * mb:.1f} MB"
+        total = total if number else "and all of them are kept"
         logging.info(
-            "Checkpoints in %s: %.1f MB each, %s.",
-            *(self._dir, mb),
-            all_of_them if number else "and all of them are kept",
+            "Checkpoints in %s: %.1f MB each, %s.", self._dir, mb, total
         )
         needed = max(0, number - len(self.steps())) * mb
         if "://" in self._dir:

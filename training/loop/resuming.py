@@ -154,10 +154,7 @@ def _continue(saved: Variables, options: TrainOptions) -> int:
         )
     _check_optimizer(point, options, folder)
     require_slots(point, folder, "--continue_from=")
-    logging.info(
-        "Continuing %s at step %d, with the input from its beginning.",
-        *(folder, point.global_step),
-    )
+    logging.info("Continuing %s at step %d.", folder, point.global_step)
     return point.global_step
 
 
@@ -170,6 +167,5 @@ def _check_optimizer(
         raise ValueError(
             f"--optimizer={options.optimizer}, but the run of {folder} was "
             f"trained with {before}; give --optimizer={before}, or start from "
-            f"its weights alone: --init_checkpoint={folder} with another "
-            "--output_dir."
+            f"its weights alone: --init_checkpoint={folder}, new --output_dir."
         )
