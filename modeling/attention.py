@@ -42,9 +42,8 @@ def attention_bias(
     if visible.shape.rank != 4:  # not one for each query
         visible = visible[:, :, tf.newaxis]
     if left_to_right:
-        seq_length = tf.shape(visible)[-1]
-        earlier = tf.linalg.band_part(tf.ones([seq_length, seq_length]), -1, 0)
-        visible *= earlier
+        length = tf.shape(visible)[-1]
+        visible *= tf.linalg.band_part(tf.ones([length, length]), -1, 0)
     return (1.0 - visible) * HIDDEN_SCORE
 
 

@@ -185,9 +185,8 @@ class BertConfig:
             raise ValueError(
                 "it has no vocab_size; add the vocabulary's number of lines."
             )
-        return cls(
-            **{k: v for k, v in values.items() if k in known}, extra=extra
-        )
+        sizes = {k: v for k, v in values.items() if k in known}
+        return cls(**sizes, extra=extra)
 
     @classmethod
     def from_json_file(cls, json_file: str) -> "BertConfig":

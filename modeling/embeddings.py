@@ -98,21 +98,19 @@ class Embeddings(layers.DropoutLayer):
         """Creates the tables [V, E], [segments, E], [positions, E]."""
         config = self.config
 
-        def table(name, rows):
+        def table(kind, rows):
             return self.add_weight(
-                name=name,
+                name=f"{kind}_embeddings",
                 shape=(rows, config.embedding_width),
                 initializer=layers.initializer(config.initializer_range),
                 # Keras would cast the whole table for every lookup.
                 autocast=False,
             )
 
-        self.word_embeddings = table("word_embeddings", config.vocab_size)
-        self.token_type_embeddings = table(
-            "token_type_embeddings", config.type_vocab_size
-        )
+        self.word_embeddings = table("word", config.vocab_size)
+        self.token_type_embeddings = table("token_type", config.type_vocab_size)
         self.position_embeddings = table(
-            "position_embeddings", config.max_position_embeddings
+            "position", config.max_position_embeddings
         )
         self.layer_norm.build((None, config.embedding_width))
 

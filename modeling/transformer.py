@@ -65,13 +65,11 @@ class Attention(layers.DropoutLayer):
         bias = as_bias(bias, x, self.config)
         rows = layers.as_rows(x)
         queries = rows if wanted is None else tf.gather(rows, wanted)
-        context, probabilities = self.self_attention(
-            rows, bias, seeds[0], queries
-        )
+        context, probs = self.self_attention(rows, bias, seeds[0], queries)
         attended = self.output_layer(context, queries, seeds[1])
         if wanted is None:
             attended = layers.shaped_like(attended, x)
-        return attended, probabilities
+        return attended, probs
 
 
 @layers.registered

@@ -75,10 +75,8 @@ def fused(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(watched)
             y = function(*arguments, **constants)
-        gradients = iter(tape.gradient(y, watched, upstream))
-        return [
-            next(gradients) if x.dtype.is_floating else None for x in arguments
-        ]
+        found = iter(tape.gradient(y, watched, upstream))
+        return [next(found) if x.dtype.is_floating else None for x in arguments]
 
     @functools.wraps(function)
     def choose(*arguments, **constants):

@@ -15,6 +15,8 @@ from modeling.bert import BertModel, BertOutput
 from modeling.config import BertConfig
 
 Batch = dict[str, tf.Tensor]
+# What an encoder reads.
+INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class Objective(abc.ABC):

@@ -13,10 +13,8 @@ from modeling.config import BertConfig
 from modeling.kernels.recomputation import computed_in_parts
 from modeling.kernels.seeds import split_seed
 from modeling.objectives import vector_losses
-from modeling.objectives.base import Batch, Objective
+from modeling.objectives.base import INPUTS, Batch, Objective
 from modeling.objectives.vector_losses.similarity import unit
-
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class SentenceEncoder(Objective):
@@ -93,7 +91,7 @@ class SentenceEncoder(Objective):
 
     def _texts(self, batch, number, seed):
         """The vectors of the texts with a number, float32 [B, H]."""
-        texts = {name: batch[f"{name}_{number}"] for name in _INPUTS}
+        texts = {name: batch[f"{name}_{number}"] for name in INPUTS}
         if self._num_parts == 1:
             return self.vectors(texts, seed)
         return computed_in_parts(

@@ -15,7 +15,7 @@ from modeling.choices import HEADS, WORD_HEADS, require_one_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.layer_mix import LayerMix
-from modeling.objectives.base import Batch, ItemObjective
+from modeling.objectives.base import INPUTS, Batch, ItemObjective
 
 # The original uses this rate in the head for all configurations.
 HEAD_DROPOUT = 0.1
@@ -150,9 +150,7 @@ class TaskModel(ItemObjective):
     def logits(self, batch, dropout_seed=None):
         """Scores the labels; see `ItemObjective` and the class."""
         seeds = split_seed(dropout_seed, 3)
-        inputs = [
-            batch[name] for name in ("input_ids", "input_mask", "segment_ids")
-        ]
+        inputs = [batch[name] for name in INPUTS]
         if self.kind == "choice":
             # [B, L * S] -> [B * L, S]
             shape = tf.shape(inputs[0]) * [self.num_labels, 1]
@@ -261,7 +259,7 @@ def _check(kind, num_labels, class_weights, feature_based, head):
     are_right = all(0 < weight < math.inf for weight in class_weights)
     if len(class_weights) not in (0, num_labels) or not are_right:
         raise ValueError(
-            f"class weights {list(class_weights)}; expected {num_labels} above 0."
+            f"class weights {list(class_weights)}; give {num_labels} above 0."
         )
     # Tagging labels each token, but the head `mean` has one vector for a text.
     known = WORD_HEADS if kind == "tagging" else HEADS

@@ -387,7 +387,7 @@ def test_impossible_tasks_are_refused(config, arguments, message):
     ("kind", "weights", "message"),
     [
         ("choice", (1.0, 2.0), "for classification and tagging, not choice"),
-        ("classification", (1.0, 2.0), "expected 3 above 0"),
+        ("classification", (1.0, 2.0), "give 3 above 0"),
         ("classification", (1.0, 0.0, 1.0), "all above 0"),
     ],
 )
