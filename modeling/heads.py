@@ -5,11 +5,7 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.config import BertConfig
-from modeling.kernels.vocabulary import (
-    vocabulary_logits,
-    vocabulary_loss,
-    vocabulary_loss_in_parts,
-)
+from modeling.kernels import vocabulary as kernels
 
 
 @layers.registered
@@ -73,9 +69,11 @@ class MaskedLM(layers.Layer):
         rows = self.transform(layers.as_rows(x))
         bias = tf.convert_to_tensor(self.output_bias)
         if labels is None:
-            logits = vocabulary_logits(rows, embedding_table, bias)
+            logits = kernels.vocabulary_logits(rows, embedding_table, bias)
             return layers.shaped_like(logits, x)
-        loss_of = vocabulary_loss_in_parts if in_parts else vocabulary_loss
+        loss_of = kernels.vocabulary_loss
+        if in_parts:
+            loss_of = kernels.vocabulary_loss_in_parts
         return loss_of(rows, embedding_table, bias, labels)
 
 
@@ -248,7 +246,7 @@ class GeneratorPredictions(Transform):
         """
         rows = super().call(layers.as_rows(x))
         bias = tf.convert_to_tensor(self.output_bias)
-        logits = vocabulary_logits(rows, embedding_table, bias)
+        logits = kernels.vocabulary_logits(rows, embedding_table, bias)
         return layers.shaped_like(logits, x)
 
 
