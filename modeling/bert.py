@@ -299,6 +299,13 @@ class BertModel(layers.DropoutLayer):
         return self.embeddings.word_embeddings
 
 
+def encoder_of(
+    config: BertConfig, *, dtype: str = "float32", **options: Any
+) -> BertModel:
+    """Makes an objective's encoder, in float32 whatever Keras's policy is."""
+    return BertModel(config, dtype=dtype, **options)
+
+
 def _projection(config, **options):
     """Returns the layer from embeddings to hidden_size; None = same width."""
     if config.embedding_width == config.hidden_size:

@@ -7,11 +7,11 @@ import abc
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+import keras
 import tensorflow as tf
 
 from modeling import losses
 from modeling.attention import within_documents
-from modeling.bert import BertModel, BertOutput
 from modeling.config import BertConfig
 
 Batch = dict[str, tf.Tensor]
@@ -25,9 +25,7 @@ class Objective(abc.ABC):
     A training loop uses `layers`, `loss_weights` and `losses`.
 
     Args:
-      config: the encoder's sizes.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      **options: other arguments of `BertModel`.
+      bert: the encoder, a `BertModel`.
 
     Attributes:
       bert: the encoder.
@@ -35,12 +33,10 @@ class Objective(abc.ABC):
       layers: the encoder and what is on top of it.
     """
 
-    def __init__(
-        self, config: BertConfig, *, dtype: str = "float32", **options: Any
-    ):
-        self.bert = BertModel(config, dtype=dtype, **options)
-        self.config = config
-        self.layers = (self.bert,)
+    def __init__(self, bert: keras.layers.Layer):
+        self.bert = bert
+        self.config = bert.config
+        self.layers = (bert,)
 
     def add(
         self, layer_class: Callable[..., Any], *args: Any, **options: Any
@@ -56,8 +52,8 @@ class Objective(abc.ABC):
         batch: Batch,
         dropout_seed: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
-        bert: BertModel | None = None,
-    ) -> BertOutput:
+        bert: keras.layers.Layer | None = None,
+    ) -> Any:
         """Runs an encoder on input_ids, input_mask and segment_ids.
 
         Args:
@@ -67,6 +63,9 @@ class Objective(abc.ABC):
           dropout_seed: int32 [2] when training; None = no dropout.
           positions: see `BertModel.call`.
           bert: another encoder; None = the objective's.
+
+        Returns:
+          A `BertOutput`.
         """
         input_mask = batch["input_mask"]
         if "document_ids" in batch:

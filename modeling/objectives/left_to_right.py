@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import heads, losses
+from modeling.bert import encoder_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed, uniform
 from modeling.objectives.base import PretrainingObjective
@@ -26,7 +27,7 @@ class LeftToRightModel(PretrainingObjective):
       config: the model's sizes. Its `left_to_right` is taken as true.
       num_predicted_positions: P in training, drawn at random in each step; 0 =
         all positions. Evaluation always predicts all.
-      **options: see `Objective`.
+      **options: see `bert.encoder_of`, and `BertModel`.
     """
 
     pairs = False
@@ -39,7 +40,7 @@ class LeftToRightModel(PretrainingObjective):
         num_predicted_positions: int = 0,
         **options: Any,
     ):
-        super().__init__(self.configure(config), **options)
+        super().__init__(encoder_of(self.configure(config), **options))
         self.cls = self.add(heads.LanguageModelHead, self.config)
         self._num_drawn = num_predicted_positions
 

@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import checkpoints, heads, losses
+from modeling.bert import encoder_of
 from modeling.config import BertConfig
 from modeling.objectives.base import Batch, PretrainingObjective
 
@@ -15,7 +16,7 @@ class PretrainingModel(PretrainingObjective):
     """BERT for pretraining: masked LM and next sentence (section 3.1).
 
     Batches without `next_sentence_labels` have no pairs of sentences; they
-    train masked LM only. For the arguments see `Objective`.
+    train masked LM only. For the arguments see `BertModel`.
 
     Source: `run_pretraining.model_fn_builder`.
     """
@@ -28,7 +29,7 @@ class PretrainingModel(PretrainingObjective):
     }
 
     def __init__(self, config: BertConfig, **options: Any):
-        super().__init__(config, **options)
+        super().__init__(encoder_of(config, **options))
         self.cls = self.add(heads.PretrainingHeads, config)
 
     def trained_heads(self) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from modeling import heads, losses
-from modeling.bert import BertModel
+from modeling.bert import BertModel, encoder_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed, uniform
 from modeling.objectives.base import Batch, PretrainingObjective
@@ -59,7 +59,7 @@ class ReplacedTokensModel(PretrainingObjective):
       predicted_share: share of a text's wordpieces that are predicted.
       mask_token_share: share of these that the generator sees as [MASK]; it
         sees the others as they are.
-      **options: see `Objective`.
+      **options: see `bert.encoder_of`, and `BertModel`.
 
     Raises:
       ValueError: the generator is larger than the discriminator, or its hidden
@@ -86,7 +86,7 @@ class ReplacedTokensModel(PretrainingObjective):
     ):
         config = self.configure(config)
         small = generator_config(config, generator_size)
-        super().__init__(config, **options)
+        super().__init__(encoder_of(config, **options))
         options |= {"embeddings": self.bert.embeddings, "name": "generator"}
         self.generator = self.add(BertModel, small, **options)
         self.generator_predictions = self.add(heads.GeneratorPredictions, small)

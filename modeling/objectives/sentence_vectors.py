@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import pooling
+from modeling.bert import encoder_of
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
 from modeling.kernels.recomputation import computed_in_parts
@@ -30,7 +31,7 @@ class SentenceEncoder(Objective):
     loss of the whole batch, and the gradient of its own vectors. It is the mean
     over all sizes of the `form` (Matryoshka, arXiv:2205.13147). For `scale` see
     `vector_losses`. Texts are encoded in `num_parts`, whose activations are
-    computed again for the gradient. For `options` see `Objective`.
+    computed again for the gradient. `options` are arguments of `BertModel`.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class SentenceEncoder(Objective):
         num_parts: int = 1,
         **options: Any,
     ):
-        super().__init__(config, **options)
+        super().__init__(encoder_of(config, **options))
         self.form = form or VectorForm()
         self.sizes = self.form.sizes(config.hidden_size)
         self._loss = vector_losses.get(loss)

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import heads, losses
+from modeling.bert import encoder_of
 from modeling.bilstm import BiLSTM
 from modeling.choices import WORD_HEADS, require_one_of
 from modeling.config import BertConfig
@@ -36,7 +37,7 @@ class SpanModel(ItemObjective):
         original. Do not trim such batches: the loss depends on the number of
         padding positions.
       head: one of `WORD_HEADS`.
-      **options: see `Objective`.
+      **options: see `bert.encoder_of`, and `BertModel`.
 
     Attributes:
       metric: the share of windows with both ends right.
@@ -58,7 +59,7 @@ class SpanModel(ItemObjective):
         **options: Any,
     ):
         require_one_of(WORD_HEADS, "head", head)
-        super().__init__(config, **options)
+        super().__init__(encoder_of(config, **options))
         self.bilstm, size = None, config.hidden_size
         if head == "bilstm":
             self.bilstm = self.add(BiLSTM, size, size)

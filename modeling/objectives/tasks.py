@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from modeling import heads, layers, losses, pooling
+from modeling.bert import encoder_of
 from modeling.bilstm import BiLSTM
 from modeling.choices import HEADS, WORD_HEADS, require_one_of
 from modeling.config import BertConfig
@@ -100,7 +101,7 @@ class TaskModel(ItemObjective):
         from a frozen encoder; "" = the encoder is trained, and the head reads
         its last layer.
       head: one of `HEADS`.
-      **options: see `Objective`.
+      **options: see `bert.encoder_of`, and `BertModel`.
 
     Attributes:
       metric: name of the metric beside the loss.
@@ -126,7 +127,7 @@ class TaskModel(ItemObjective):
         **options: Any,
     ):
         _check(kind, num_labels, class_weights, feature_based, head)
-        super().__init__(config, **options)
+        super().__init__(encoder_of(config, **options))
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
@@ -252,14 +253,12 @@ def _check(kind, num_labels, class_weights, feature_based, head):
             f"{'1' if kind == 'regression' else f'{least} or more'}. Give a "
             "table with rows of each label, or name its labels."
         )
-    if class_weights and kind not in ("classification", "tagging"):
+    are_right = kind in ("classification", "tagging")
+    are_right &= all(0 < weight < math.inf for weight in class_weights)
+    if class_weights and not (are_right and len(class_weights) == num_labels):
         raise ValueError(
-            f"class weights are for classification and tagging, not {kind}."
-        )
-    are_right = all(0 < weight < math.inf for weight in class_weights)
-    if len(class_weights) not in (0, num_labels) or not are_right:
-        raise ValueError(
-            f"class weights {list(class_weights)}; give {num_labels} above 0."
+            f"class weights {list(class_weights)} of a {kind} task; give "
+            f"{num_labels} above 0, for classification and tagging alone."
         )
     # Tagging labels each token, but the head `mean` has one vector for a text.
     known = WORD_HEADS if kind == "tagging" else HEADS

@@ -65,11 +65,9 @@ class CheckpointManager:
 
     def _steps_up_to_latest(self) -> list[int]:
         """Steps up to the one that `restore` loads if it is whole."""
-        steps = self.steps()
-        named = _NAME.fullmatch(f"{tf1.latest_name(self._dir)}.index")
-        if named and int(named[1]) in steps:
-            return steps[: steps.index(int(named[1])) + 1]
-        return steps
+        steps, name = self.steps(), tf1.latest_name(self._dir)
+        named = [step for step in steps if name == f"model.ckpt-{step}"]
+        return [step for step in steps if step <= (named or steps)[-1]]
 
     def made_from(self) -> Mapping[str, Any]:
         """Returns `ResumePoint.made_from` of the newest good checkpoint."""

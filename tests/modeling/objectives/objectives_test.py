@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 import modeling
-from modeling import BertConfig, objectives
+from modeling import BertConfig, BertModel, objectives
 from modeling.objectives import base
 
 CONFIG = BertConfig(
@@ -84,7 +84,7 @@ class Mean(base.ItemObjective):
 
 
 def test_fillers_count_nowhere_and_parts_add_up():
-    model = Mean(CONFIG)
+    model = Mean(BertModel(CONFIG))
     batch = {"input_ids": tf.ones([2, 3], tf.int32)}
     assert model.loss_weights(batch)["loss"] == 2.0
     loss, metrics = model.losses(batch, {"loss": tf.constant(4.0)})
