@@ -134,17 +134,12 @@ class TaskOutput(LinearOutput):
         super().__init__(num_classes, **kwargs)
         self.hidden_size = hidden_size
         # `add_weight` in `build` would add the layer's name to the path.
+        shape, dtype = (num_classes, hidden_size), self.variable_dtype
         self.output_weights = keras.Variable(
-            layers.initializer(self.stddev),
-            shape=(num_classes, hidden_size),
-            dtype=self.variable_dtype,
-            name="output_weights",
+            layers.initializer(self.stddev), shape, dtype, name="output_weights"
         )
         self.output_bias = keras.Variable(
-            "zeros",
-            shape=(num_classes,),
-            dtype=self.variable_dtype,
-            name="output_bias",
+            "zeros", (num_classes,), dtype, name="output_bias"
         )
         for variable in self.weights:
             variable.trainable = self.trainable

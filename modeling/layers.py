@@ -274,10 +274,9 @@ class Dense(Layer):
 
     def build(self, input_shape):
         """Creates kernel [in, units] and bias [units]."""
+        shape = input_shape[-1], self.units
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(input_shape[-1], self.units),
-            initializer=initializer(self.stddev),
+            name="kernel", shape=shape, initializer=initializer(self.stddev)
         )
         self.bias = self.new_zeros("bias", self.units)
 
@@ -307,11 +306,9 @@ class LayerNorm(Layer):
     def build(self, input_shape):
         """Creates gamma [H] = 1 and beta [H] = 0."""
         # Keras heeds the layer's own `autocast` only within another layer.
-        options = {"shape": (input_shape[-1],), "autocast": False}
-        self.gamma = self.add_weight(
-            name="gamma", initializer="ones", **options
-        )
-        self.beta = self.add_weight(name="beta", initializer="zeros", **options)
+        how = {"shape": (input_shape[-1],), "autocast": False}
+        self.gamma = self.add_weight(name="gamma", initializer="ones", **how)
+        self.beta = self.add_weight(name="beta", initializer="zeros", **how)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Normalizes float [M, H] or [B, S, H]; keeps shape and dtype."""

@@ -137,7 +137,8 @@ NAMES = [
 
 def layer_rates(names, **options):
     """The factors of a run with these options."""
-    return rates.layer_rates(names, TrainOptions(output_dir="x", **options))
+    train = TrainOptions(output_dir="x", num_train_steps=1, **options)
+    return rates.layer_rates(names, train)
 
 
 def test_layers_learn_the_slower_the_lower_they_are():
