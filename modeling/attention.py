@@ -42,9 +42,8 @@ def attention_bias(
     if visible.shape.rank != 4:  # not one for each query
         visible = visible[:, :, tf.newaxis]
     if left_to_right:
-        seq_length = tf.shape(visible)[-1]
-        earlier = tf.linalg.band_part(tf.ones([seq_length, seq_length]), -1, 0)
-        visible *= earlier
+        length = tf.shape(visible)[-1]
+        visible *= tf.linalg.band_part(tf.ones([length, length]), -1, 0)
     return (1.0 - visible) * HIDDEN_SCORE
 
 
@@ -77,8 +76,7 @@ def as_bias(
     if bias is None:
         if x.shape.rank != 3:
             raise ValueError(
-                f"x has the shape {x.shape}; without a bias or a mask, "
-                "[batch, length, hidden size] is expected."
+                f"x has the shape {x.shape}; expected [batch, length, H]."
             )
         bias = tf.ones(tf.shape(x)[:2])
     if bias.shape.rank not in (2, 3):
@@ -105,11 +103,6 @@ class SelfAttention(layers.DropoutLayer):
             self.new_dense(config.hidden_size, name=name)
             for name in ("query", "key", "value")
         )
-
-    def build(self, input_shape):
-        """Creates the three projections [H, H]."""
-        for projection in (self.query, self.key, self.value):
-            projection.build(input_shape)
 
     def call(
         self,

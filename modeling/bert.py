@@ -84,10 +84,6 @@ class Pooler(layers.Layer):
         super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size, "tanh")
 
-    def build(self, input_shape):
-        """Builds for inputs [B, S, H]."""
-        self.dense.build((None, input_shape[-1]))
-
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [B, S, H] to [B, H]."""
         return self.dense(x[:, 0])
@@ -132,13 +128,7 @@ class BertModel(layers.DropoutLayer):
     Source: `modeling.BertModel`.
     """
 
-    SETTINGS = (
-        "use_one_hot_embeddings",
-        "gradient_checkpointing",
-        "whole_last_layer",
-        "seed",
-        "output_key",
-    )
+    SETTINGS = (*Embeddings.SETTINGS, *Encoder.SETTINGS, "output_key")
 
     def __init__(
         self,
@@ -178,9 +168,9 @@ class BertModel(layers.DropoutLayer):
             whole_last_layer=whole_last_layer,
             **options,
         )
-        pooler = Pooler(config, **self.inherited)
-        self.pooler = None if config.electra else pooler
-        self.build()
+        has_pooler = not config.electra
+        self.pooler = Pooler(config, **self.inherited) if has_pooler else None
+        self.build((None, config.embedding_width))
 
     @classmethod
     def from_folder(cls, folder: str, **options: Any) -> Self:
@@ -205,17 +195,6 @@ class BertModel(layers.DropoutLayer):
         """Calls the model; see `call`."""
         refuse_rounded(self, input_ids)
         return super().__call__(input_ids, *args, **kwargs)
-
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        if not self.embeddings.built:
-            self.embeddings.build()
-        if self.embeddings_project:
-            self.embeddings_project.build((None, self.config.embedding_width))
-        width = (None, None, self.config.hidden_size)
-        self.encoder.build(width)
-        if self.pooler:
-            self.pooler.build(width)
 
     def call(
         self,
@@ -269,9 +248,7 @@ class BertModel(layers.DropoutLayer):
         )
         pooled = self.pooler(text) if self.pooler else text[:, 0]
         output = BertOutput(embedded, outputs, pooled, attention_probs)
-        if output_key == "sequence_output":
-            return output.get_sequence_output()
-        return getattr(output, output_key) if output_key else output
+        return getattr(output, f"get_{output_key}")() if output_key else output
 
     def _encode(self, embedded, input_mask, seed, positions):
         """Runs the blocks; the third result is what the pooler reads."""
@@ -322,6 +299,13 @@ class BertModel(layers.DropoutLayer):
         return self.embeddings.word_embeddings
 
 
+def encoder_of(
+    config: BertConfig, *, dtype: str = "float32", **options: Any
+) -> BertModel:
+    """Makes an objective's encoder, in float32 whatever Keras's policy is."""
+    return BertModel(config, dtype=dtype, **options)
+
+
 def _projection(config, **options):
     """Returns the layer from embeddings to hidden_size; None = same width."""
     if config.embedding_width == config.hidden_size:
@@ -358,8 +342,7 @@ def _of_dict(inputs):
     if "input_ids" not in names or unknown or len(segments) > 1:
         raise ValueError(
             f"a dict of {', '.join(sorted(map(str, names))) or 'nothing'}; "
-            "expected input_ids and, if you have them, input_mask (1 = real) "
-            "and one of segment_ids and token_type_ids. Leave others out."
+            "expected input_ids and perhaps input_mask and segment_ids."
         )
     of_segments = inputs[segments.pop()] if segments else None
     return inputs["input_ids"], inputs.get("input_mask"), of_segments

@@ -131,8 +131,7 @@ class BertConfig:
                 raise ValueError(f"{name} is {value!r}; give {expected}.")
         if self.electra and self.left_to_right:
             raise ValueError(
-                "left_to_right and electra are both true, but ELECTRA reads "
-                "both directions; leave one of them out."
+                "left_to_right and electra are both true; leave one out."
             )
         if self.embedding_width != self.hidden_size and not self.electra:
             raise ValueError(
@@ -145,14 +144,12 @@ class BertConfig:
             raise ValueError(
                 f"hidden_size {size} is not a multiple of num_attention_heads "
                 f"{heads}; take hidden_size {size // heads * heads or heads} "
-                "or another number of heads (released models have hidden_size "
-                "/ 64)."
+                "or another number of heads (usually hidden_size / 64)."
             )
         if activation_name(self.hidden_act) not in ACTIVATIONS:
             raise ValueError(
                 f"hidden_act is {self.hidden_act!r}; one of "
-                f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh form, "
-                "gelu_exact the erf form)."
+                f"{', '.join(ACTIVATIONS)} is expected."
             )
 
     @property
@@ -182,17 +179,14 @@ class BertConfig:
             # misspelt one would silently leave the default in force.
             near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0)
             raise ValueError(
-                f"unknown key {key!r} in the BERT configuration; the nearest "
-                f"known one is {near[0]!r}. Correct or remove it."
+                f"unknown key {key!r}; the nearest known one is {near[0]!r}."
             )
         if "vocab_size" not in values:
             raise ValueError(
-                "the BERT configuration has no vocab_size; add the number "
-                "of lines of the vocabulary."
+                "it has no vocab_size; add the vocabulary's number of lines."
             )
-        return cls(
-            **{k: v for k, v in values.items() if k in known}, extra=extra
-        )
+        sizes = {k: v for k, v in values.items() if k in known}
+        return cls(**sizes, extra=extra)
 
     @classmethod
     def from_json_file(cls, json_file: str) -> "BertConfig":
@@ -204,8 +198,7 @@ class BertConfig:
         """
         if not files.exists(json_file) or files.is_folder(json_file):
             raise FileNotFoundError(
-                f"{json_file}: no such BERT configuration; check "
-                "--bert_config_file."
+                f"{json_file}: no such BERT configuration (--bert_config_file)."
             )
         values = read_json(json_file, remedy="check --bert_config_file")
         try:
@@ -248,15 +241,13 @@ def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
         if values.get(key) not in allowed:
             raise ValueError(
                 f"{key} is {values[key]!r}, but this BERT is built for "
-                f"{allowed[0]!r} only: the weights would give other numbers. "
-                "Take another model."
+                f"{allowed[0]!r} only; take another model."
             )
     theirs = str(values.get("hidden_act", "gelu"))
     if theirs not in _THEIR_ACTIVATIONS:
         raise ValueError(
             f"hidden_act is {theirs!r}; of Hugging Face's activations only "
-            f"{', '.join(_THEIR_ACTIVATIONS)} are known here. Take another "
-            "model."
+            f"{', '.join(_THEIR_ACTIVATIONS)} are known. Take another model."
         )
     ours = {field.name for field in dataclasses.fields(BertConfig)}
     same = ours - _OURS_ALONE | RELEASED_EXTRA_KEYS
@@ -277,9 +268,8 @@ def to_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if values.get("left_to_right"):
         raise ValueError(
-            "left_to_right is true: an encoder that looks back only has no "
-            "counterpart among Hugging Face's BERT classes; such a model "
-            "stays here."
+            "left_to_right is true, which has no counterpart among Hugging "
+            "Face's BERT classes; such a model stays here."
         )
     ours = activation_name(values["hidden_act"])
     theirs = next(a for a, b in _THEIR_ACTIVATIONS.items() if b == ours)

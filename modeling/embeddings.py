@@ -19,8 +19,7 @@ def require_pairs(config: BertConfig, what: str) -> None:
     if config.type_vocab_size < 2:
         raise ValueError(
             f"{what}: a pair of texts needs two segment types, but the model "
-            "has one (type_vocab_size 1). Give single texts, or take a model "
-            "with type_vocab_size 2."
+            "has one (type_vocab_size 1). Give single texts, or another model."
         )
 
 
@@ -32,14 +31,10 @@ def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
     """
     values = tf.convert_to_tensor(values)
     if values.dtype == tf.string:
-        raise ValueError(
-            f"{name} holds texts; the model reads the ids of their wordpieces. "
-            "Tokenize them first."
-        )
+        raise ValueError(f"{name} holds texts, not ids; tokenize them first.")
     if values.shape.rank not in (2, None):
         raise ValueError(
-            f"{name} has the shape {values.shape}; expected [batch, length], "
-            "also for one text, such as [[101, 7592, 102]]."
+            f"{name} has the shape {values.shape}; expected [batch, length]."
         )
     length = values.shape[1] if values.shape.rank else None
     if most and length and length > most:
@@ -61,8 +56,7 @@ def refuse_rounded(layer: keras.layers.Layer, inputs: Any) -> None:
         if is_input and x.dtype in ("float16", "bfloat16"):
             raise ValueError(
                 f"{layer.name} gets its ids from a Keras input of {x.dtype}, "
-                "which rounds them; begin the model with "
-                'keras.Input([None], dtype="int32").'
+                'which rounds them; give keras.Input([None], dtype="int32").'
             )
 
 
@@ -104,21 +98,19 @@ class Embeddings(layers.DropoutLayer):
         """Creates the tables [V, E], [segments, E], [positions, E]."""
         config = self.config
 
-        def table(name, rows):
+        def table(kind, rows):
             return self.add_weight(
-                name=name,
+                name=f"{kind}_embeddings",
                 shape=(rows, config.embedding_width),
                 initializer=layers.initializer(config.initializer_range),
                 # Keras would cast the whole table for every lookup.
                 autocast=False,
             )
 
-        self.word_embeddings = table("word_embeddings", config.vocab_size)
-        self.token_type_embeddings = table(
-            "token_type_embeddings", config.type_vocab_size
-        )
+        self.word_embeddings = table("word", config.vocab_size)
+        self.token_type_embeddings = table("token_type", config.type_vocab_size)
         self.position_embeddings = table(
-            "position_embeddings", config.max_position_embeddings
+            "position", config.max_position_embeddings
         )
         self.layer_norm.build((None, config.embedding_width))
 

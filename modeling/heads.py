@@ -5,11 +5,7 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.config import BertConfig
-from modeling.kernels.vocabulary import (
-    vocabulary_logits,
-    vocabulary_loss,
-    vocabulary_loss_in_parts,
-)
+from modeling.kernels import vocabulary as kernels
 
 
 @layers.registered
@@ -23,11 +19,6 @@ class Transform(layers.Layer):
         super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.embedding_width, config.hidden_act)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
-
-    def build(self, input_shape):
-        """Builds for inputs [M, H]."""
-        self.dense.build(input_shape)
-        self.layer_norm.build((None, self.dense.units))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [M, H] to [M, E]."""
@@ -51,7 +42,7 @@ class MaskedLM(layers.Layer):
 
     def build(self, input_shape):
         """Creates the transform and output_bias [V] for inputs [M, H]."""
-        self.transform.build(input_shape)
+        super().build(input_shape)
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
     def call(
@@ -78,9 +69,11 @@ class MaskedLM(layers.Layer):
         rows = self.transform(layers.as_rows(x))
         bias = tf.convert_to_tensor(self.output_bias)
         if labels is None:
-            logits = vocabulary_logits(rows, embedding_table, bias)
+            logits = kernels.vocabulary_logits(rows, embedding_table, bias)
             return layers.shaped_like(logits, x)
-        loss_of = vocabulary_loss_in_parts if in_parts else vocabulary_loss
+        loss_of = kernels.vocabulary_loss
+        if in_parts:
+            loss_of = kernels.vocabulary_loss_in_parts
         return loss_of(rows, embedding_table, bias, labels)
 
 
@@ -116,9 +109,8 @@ class LinearOutput(layers.Layer):
         """Maps float [M, H] to float32 logits [M, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(layers.as_rows(x), weights, transpose_b=True)
-        logits = tf.cast(logits, tf.float32) + tf.cast(
-            tf.convert_to_tensor(self.output_bias), tf.float32
-        )
+        bias = tf.convert_to_tensor(self.output_bias)
+        logits = tf.cast(logits, tf.float32) + tf.cast(bias, tf.float32)
         return layers.shaped_like(logits, x)
 
 
@@ -142,17 +134,12 @@ class TaskOutput(LinearOutput):
         super().__init__(num_classes, **kwargs)
         self.hidden_size = hidden_size
         # `add_weight` in `build` would add the layer's name to the path.
+        shape, dtype = (num_classes, hidden_size), self.variable_dtype
         self.output_weights = keras.Variable(
-            layers.initializer(self.stddev),
-            shape=(num_classes, hidden_size),
-            dtype=self.variable_dtype,
-            name="output_weights",
+            layers.initializer(self.stddev), shape, dtype, name="output_weights"
         )
         self.output_bias = keras.Variable(
-            "zeros",
-            shape=(num_classes,),
-            dtype=self.variable_dtype,
-            name="output_bias",
+            "zeros", (num_classes,), dtype, name="output_bias"
         )
         for variable in self.weights:
             variable.trainable = self.trainable
@@ -178,11 +165,7 @@ class SpanHead(layers.Layer):
         super().__init__(name=name, **kwargs)
         self.squad = LinearOutput(2, name="squad", **self.inherited)
         self.hidden_size = hidden_size
-        self.build()
-
-    def build(self, input_shape=None):
-        """Creates output_weights [2, H] and output_bias [2]."""
-        self.squad.build((None, self.hidden_size))
+        self.build((None, hidden_size))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 [M, 2]."""
@@ -196,11 +179,7 @@ class LanguageModelHead(layers.Layer):
     def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
         super().__init__(config, name=name, **kwargs)
         self.predictions = MaskedLM(config, **self.inherited)
-        self.build()
-
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        self.predictions.build((None, self.config.hidden_size))
+        self.build((None, config.hidden_size))
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary; see `MaskedLM.call`."""
@@ -211,20 +190,16 @@ class LanguageModelHead(layers.Layer):
 class PretrainingHeads(LanguageModelHead):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
 
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        super().build()
+    def build(self, input_shape):
+        """Creates the layer for pairs, and every variable."""
         stddev = self.config.initializer_range
         self.seq_relationship = LinearOutput(
             2, stddev=stddev, name="seq_relationship", **self.inherited
         )
-        self.seq_relationship.build((None, self.config.hidden_size))
+        super().build(input_shape)
 
     def call(
-        self,
-        x: tf.Tensor,
-        pooled_output: tf.Tensor,
-        embedding_table: tf.Tensor,
+        self, x: tf.Tensor, pooled_output: tf.Tensor, embedding_table: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Scores the vocabulary, and the pair.
 
@@ -251,11 +226,11 @@ class GeneratorPredictions(Transform):
     ):
         # The kernels cast table and bias; their gradients stay float32.
         super().__init__(config, name=name, autocast=False, **kwargs)
-        self.build()
+        self.build((None, config.hidden_size))
 
-    def build(self, input_shape=None):
+    def build(self, input_shape):
         """Creates dense, LayerNorm and output_bias [V]."""
-        super().build((None, self.config.hidden_size))
+        super().build(input_shape)
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
@@ -266,7 +241,7 @@ class GeneratorPredictions(Transform):
         """
         rows = super().call(layers.as_rows(x))
         bias = tf.convert_to_tensor(self.output_bias)
-        logits = vocabulary_logits(rows, embedding_table, bias)
+        logits = kernels.vocabulary_logits(rows, embedding_table, bias)
         return layers.shaped_like(logits, x)
 
 
@@ -291,12 +266,7 @@ class DiscriminatorPredictions(layers.Layer):
         self.score = layers.Dense(
             1, stddev=None, name="dense_1", **self.inherited
         )
-        self.build()
-
-    def build(self, input_shape=None):
-        """Creates every variable."""
-        self.dense.build((None, self.config.hidden_size))
-        self.score.build((None, self.config.hidden_size))
+        self.build((None, config.hidden_size))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [B, S, H] to float32 scores [B, S]."""

@@ -117,6 +117,17 @@ class Layer(keras.layers.Layer):
         """Creates a variable [size], which starts at 0; call it in `build`."""
         return self.add_weight(name=name, shape=(size,), initializer="zeros")
 
+    def build(self, input_shape):
+        """Builds the layers within this one in the order of their creation.
+
+        The width of the input is that of the layer before, its `units`, or
+        stays the same.
+        """
+        for part in self._flatten_layers(include_self=False, recursive=False):
+            if not part.built:  # unlike embeddings of another encoder
+                part.build(input_shape)
+            input_shape = (None, getattr(part, "units", input_shape[-1]))
+
     def get_config(self):
         """Returns the constructor's arguments and what is frozen, for Keras."""
         config = super().get_config()
@@ -157,8 +168,7 @@ class Layer(keras.layers.Layer):
             lengths = ", ".join(map(str, _row_lengths(value)))
             raise ValueError(
                 f"{self.name}: the rows of a list have different lengths "
-                f"({lengths}); pad them to one length "
-                "with 0, and give an input_mask with 0 at the padding."
+                f"({lengths}); pad them, and give an input_mask with 0 there."
             ) from None
 
 
@@ -264,10 +274,9 @@ class Dense(Layer):
 
     def build(self, input_shape):
         """Creates kernel [in, units] and bias [units]."""
+        shape = input_shape[-1], self.units
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(input_shape[-1], self.units),
-            initializer=initializer(self.stddev),
+            name="kernel", shape=shape, initializer=initializer(self.stddev)
         )
         self.bias = self.new_zeros("bias", self.units)
 
@@ -297,11 +306,9 @@ class LayerNorm(Layer):
     def build(self, input_shape):
         """Creates gamma [H] = 1 and beta [H] = 0."""
         # Keras heeds the layer's own `autocast` only within another layer.
-        options = {"shape": (input_shape[-1],), "autocast": False}
-        self.gamma = self.add_weight(
-            name="gamma", initializer="ones", **options
-        )
-        self.beta = self.add_weight(name="beta", initializer="zeros", **options)
+        how = {"shape": (input_shape[-1],), "autocast": False}
+        self.gamma = self.add_weight(name="gamma", initializer="ones", **how)
+        self.beta = self.add_weight(name="beta", initializer="zeros", **how)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Normalizes float [M, H] or [B, S, H]; keeps shape and dtype."""

@@ -12,6 +12,7 @@ from modeling.bert import BertModel
 from modeling.checkpoints import LoadReport, huggingface
 from modeling.checkpoints.model_folder import ModelFolder, find
 from modeling.checkpoints.vector_form import VectorForm, read_max_seq_length
+from modeling.choices import require_one_of
 from modeling.config import BertConfig
 
 ENCODER, PRETRAINING, SPAN = "encoder", "pretraining", "span"
@@ -152,14 +153,12 @@ def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
         raise ValueError(
             f"{found.weights} has an output layer of {shapes[_OUTPUT][0]} rows "
             "that does not say what it answers; pass kind=, one of "
-            f"{', '.join(huggingface.TASKS)} (ask.py: --kind), or "
-            f"kind='{ENCODER}' to leave it aside."
+            f"{', '.join(huggingface.TASKS)} (ask.py: --kind), or {ENCODER}."
         )
     if larger := huggingface.larger_head(shapes):
         raise ValueError(
-            f"{found.weights} is an ELECTRA with a head of Hugging Face "
-            f"({larger}) that has one more dense layer than ours; pass "
-            f"kind='{ENCODER}' to leave it aside, or fine-tune the encoder."
+            f"{found.weights} is an ELECTRA whose head ({larger}) has one more "
+            f"dense layer than ours; pass kind='{ENCODER}' to leave it aside."
         )
     return ENCODER
 
@@ -189,11 +188,7 @@ def _labels(
     found: ModelFolder, kind: str, shapes: _Shapes, num_choices: int | None
 ) -> list[str] | None:
     """Returns the names of a model's labels, if it has any."""
-    if kind not in KINDS:
-        raise ValueError(
-            f"{found.path}: its kind of model is {kind!r}; it must be one of "
-            f"{', '.join(KINDS)}."
-        )
+    require_one_of(KINDS, f"{found.path}: its kind of model is", kind)
     if kind not in huggingface.TASKS:
         return None
     if _OUTPUT not in shapes:

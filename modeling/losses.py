@@ -81,9 +81,7 @@ def binary_divergence(
 ) -> tf.Tensor:
     """`divergence` of having each label, averaged: [M, L] to float32 [M]."""
     # sigmoid(x) is the softmax of x and 0.
-    pairs = (
-        tf.stack([x, tf.zeros_like(x)], axis=-1) for x in (logits, teacher)
-    )
+    pairs = (tf.stack([x, tf.zeros_like(x)], -1) for x in (logits, teacher))
     return tf.reduce_mean(divergence(*pairs, temperature), axis=-1)
 
 

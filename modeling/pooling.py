@@ -63,10 +63,8 @@ def word_means(vectors: tf.Tensor, word_ids: tf.Tensor) -> tf.Tensor:
     words of a row come first, the rest is 0.
     """
     shape = tf.shape(word_ids)
-    num_rows, seq_length = shape[0], shape[1]
-    first = tf.range(num_rows)[:, tf.newaxis] * seq_length
+    num_rows, length = shape[0], shape[1]
+    first = tf.range(num_rows)[:, tf.newaxis] * length
     segments = tf.where(word_ids < 0, -1, first + word_ids)  # -1 is ignored
-    means = tf.math.unsorted_segment_mean(
-        vectors, segments, num_rows * seq_length
-    )
+    means = tf.math.unsorted_segment_mean(vectors, segments, num_rows * length)
     return tf.reshape(means, tf.shape(vectors))

@@ -45,10 +45,9 @@ class TextEncoder(keras.layers.Layer):
         max_seq_length: int | None = None,
         do_lower_case: bool | None = None,
         never_split: Collection[str] | None = None,
-        name: str | None = None,
         **kwargs,
     ):
-        super().__init__(name=name, **kwargs)
+        super().__init__(**kwargs)
         self.supports_jit = False  # XLA has no strings
         path, known = "the vocabulary", {}
         if not isinstance(vocab, (str, os.PathLike)):

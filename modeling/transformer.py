@@ -22,11 +22,6 @@ class ResidualOutput(layers.DropoutLayer):
         self.dense = self.new_dense(config.hidden_size)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
-    def build(self, input_shape):
-        """Builds for inputs [M, input_shape[-1]]."""
-        self.dense.build(input_shape)
-        self.layer_norm.build((None, self.dense.units))
-
     def call(
         self,
         x: tf.Tensor,
@@ -57,11 +52,6 @@ class Attention(layers.DropoutLayer):
         self.self_attention = SelfAttention(config, **options)
         self.output_layer = ResidualOutput(config, **options)
 
-    def build(self, input_shape):
-        """Builds for inputs [M, H]."""
-        self.self_attention.build(input_shape)
-        self.output_layer.build(input_shape)
-
     def call(
         self,
         x: tf.Tensor,
@@ -75,13 +65,11 @@ class Attention(layers.DropoutLayer):
         bias = as_bias(bias, x, self.config)
         rows = layers.as_rows(x)
         queries = rows if wanted is None else tf.gather(rows, wanted)
-        context, probabilities = self.self_attention(
-            rows, bias, seeds[0], queries
-        )
+        context, probs = self.self_attention(rows, bias, seeds[0], queries)
         attended = self.output_layer(context, queries, seeds[1])
         if wanted is None:
             attended = layers.shaped_like(attended, x)
-        return attended, probabilities
+        return attended, probs
 
 
 @layers.registered
@@ -102,12 +90,6 @@ class TransformerBlock(layers.DropoutLayer):
         # A layer of its own, because the original has a scope for it.
         self.intermediate = Intermediate(config, **self.inherited)
         self.output_layer = ResidualOutput(config, **options)
-
-    def build(self, input_shape):
-        """Builds for inputs [M, H]."""
-        self.attention.build(input_shape)
-        self.intermediate.build(input_shape)
-        self.output_layer.build((None, self.config.intermediate_size))
 
     def call(
         self,
@@ -142,11 +124,8 @@ class Intermediate(layers.Layer):
 
     def __init__(self, config: BertConfig, *, name="intermediate", **kwargs):
         super().__init__(config, name=name, **kwargs)
-        self.dense = self.new_dense(config.intermediate_size, config.hidden_act)
-
-    def build(self, input_shape):
-        """Builds for inputs [M, H]."""
-        self.dense.build(input_shape)
+        self.units = config.intermediate_size
+        self.dense = self.new_dense(self.units, config.hidden_act)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [M, H] to [M, intermediate_size]."""
@@ -187,11 +166,6 @@ class Encoder(layers.DropoutLayer):
             for i in range(config.num_hidden_layers)
         ]
 
-    def build(self, input_shape):
-        """Builds for inputs [B, S, H]."""
-        for block in self.blocks:
-            block.build((None, input_shape[-1]))
-
     def call(
         self,
         x: tf.Tensor,
@@ -223,27 +197,22 @@ class Encoder(layers.DropoutLayer):
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
         bias = as_bias(bias, x, self.config)
         seeds = self.seeds_of_call(training, dropout_seed, len(self.blocks))
-        wanted = None
-        if positions is not None:
-            wanted = _row_numbers(positions, shape)
-            num_wanted = positions.shape[1] or tf.shape(positions)[1]
-            last_shape = [shape[0], num_wanted, x.shape[-1]]
         narrows = positions is not None and not self.whole_last_layer
-        outputs, attentions = [], []
+        wanted, outputs, attentions = None, [], []
         for block, seed in zip(self.blocks, seeds, strict=True):
             if narrows and block is self.blocks[-1]:
+                wanted = _row_numbers(positions, shape)
                 bias = _bias_at(bias, positions)
-                rows, kept = self._run(block, rows, bias, seed, wanted)
-                outputs.append(tf.reshape(rows, last_shape))
-            else:
-                rows, kept = self._run(block, rows, bias, seed)
-                outputs.append(tf.reshape(rows, shape))
+                num_wanted = positions.shape[1] or tf.shape(positions)[1]
+                shape = [shape[0], num_wanted, x.shape[-1]]
+            rows, kept = self._run(block, rows, bias, seed, wanted)
+            outputs.append(tf.reshape(rows, shape))
             attentions += kept
         if positions is not None and self.whole_last_layer:
-            outputs[-1] = tf.reshape(tf.gather(rows, wanted), last_shape)
+            outputs[-1] = tf.gather(outputs[-1], positions, batch_dims=1)
         return tuple(outputs), tuple(attentions)
 
-    def _run(self, block, rows, bias, seed, wanted=None):
+    def _run(self, block, rows, bias, seed, wanted):
         """Returns a block's output and a list of attention probabilities."""
         if self.gradient_checkpointing and seed is not None:
             rows = recomputed(

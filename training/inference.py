@@ -300,12 +300,7 @@ def _in_file_order(columns) -> dict[str, np.ndarray]:
 
 def _stacked(parts):
     """Concatenates batches; pads shorter ones with zeros."""
-    shape = np.max([part.shape for part in parts], axis=0)
-    shape[0] = sum(len(part) for part in parts)
-    stacked = np.zeros(shape, parts[0].dtype)
-    start = 0
-    for part in parts:
-        rows = slice(start, start + len(part))
-        stacked[(rows, *(slice(size) for size in part.shape[1:]))] = part
-        start = rows.stop
-    return stacked
+    most = np.max([part.shape[1:] for part in parts], axis=0).astype(int)
+    missing = [most - part.shape[1:] for part in parts]
+    widths = [[(0, 0), *((0, count) for count in x)] for x in missing]
+    return np.concatenate(list(map(np.pad, parts, widths)))

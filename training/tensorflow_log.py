@@ -34,12 +34,9 @@ def load(is_verbose: bool = False) -> None:
     level = os.environ.setdefault(LEVEL, _USUAL)
     if is_verbose and level == _USUAL:
         level = os.environ[LEVEL] = "0"
-    has_gpu = any(map(glob.glob, _GPUS))
-    held = contextlib.nullcontext() if has_gpu else _held_back()
-    if level != _USUAL:
-        held = contextlib.nullcontext()
+    hides = level == _USUAL and not any(map(glob.glob, _GPUS))
     cuda.find()
-    with held:
+    with _held_back() if hides else contextlib.nullcontext():
         import tensorflow as tf
 
         # To look for a GPU is what prints the error of CUDA.

@@ -153,9 +153,8 @@ def require_fit(
         shown = "\n  ".join(wrong[:8])
         raise ValueError(
             f"{checkpoint.prefix} does not fit the configuration:\n  {shown}\n"
-            f"{len(wrong)} variables differ. Use the bert_config.json that "
-            "came with the checkpoint (--bert_config_file), or another "
-            "--init_checkpoint."
+            f"{len(wrong)} variables differ. Use its own bert_config.json "
+            "(--bert_config_file), or another --init_checkpoint."
         )
     return report
 
@@ -170,10 +169,8 @@ def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
         return
     if "bert" not in wanted | found:
         raise ValueError(
-            f"{checkpoint.prefix} holds only the generator of an ELECTRA "
-            "(generator/encoder/...); the programs use the discriminator "
-            "(electra/encoder/...). Give the checkpoint with both, or a "
-            "folder of Hugging Face such as electra-small-discriminator."
+            f"{checkpoint.prefix} holds only the generator of an ELECTRA; give "
+            "one with the discriminator, such as electra-small-discriminator."
         )
     is_electra = "false" if "bert" in wanted else "true"
     raise ValueError(

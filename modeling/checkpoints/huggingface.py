@@ -144,10 +144,9 @@ class HuggingFaceCheckpoint:
         if not tf.io.gfile.exists(index):
             raise FileNotFoundError(
                 f"{self.prefix}: neither {WEIGHTS} nor {INDEX} is there. A "
-                "pytorch_model.bin is not read: it is a pickle, which can run "
-                "any code. Get the safetensors form of the model, or make it "
-                "where PyTorch is: AutoModel.from_pretrained(DIR)"
-                ".save_pretrained(NEW_DIR)."
+                "pytorch_model.bin is not read, because a pickle can run any "
+                "code. Get the model as safetensors, or make it with PyTorch: "
+                "AutoModel.from_pretrained(DIR).save_pretrained(NEW_DIR)."
             )
         names = read_json(index, ("weight_map",), _REMEDY)["weight_map"]
         found = list(names.values()) if isinstance(names, dict) else [None]
@@ -168,8 +167,7 @@ class HuggingFaceCheckpoint:
                 return safetensors.safe_open(local.name, framework="np")
         except (FileNotFoundError, tf.errors.NotFoundError):
             raise FileNotFoundError(
-                f"{path}: no such file, but {INDEX} names it; copy all shards "
-                "into the folder."
+                f"{path} is missing, but {INDEX} names it; copy all shards."
             ) from None
         except safetensors.SafetensorError as error:
             raise self._damaged(name, error) from None
@@ -181,9 +179,8 @@ class HuggingFaceCheckpoint:
         tensor = file.get_slice(theirs)
         if tensor.get_dtype() not in _TYPES:
             raise ValueError(
-                f"{self.prefix}: {theirs} holds {tensor.get_dtype()} numbers; "
-                f"expected one of {', '.join(_TYPES)}. Take the model as it "
-                "was before it was quantized."
+                f"{self.prefix}: {theirs} holds {tensor.get_dtype()} numbers, "
+                f"not {', '.join(_TYPES)}; take the model before quantization."
             )
         shape = tuple(tensor.get_shape())
         is_transposed = huggingface_names.is_transposed(ours)
@@ -205,8 +202,7 @@ class HuggingFaceCheckpoint:
 
     def _damaged(self, name: str, error: Exception) -> ValueError:
         return ValueError(
-            f"{os.path.join(self.prefix, name)}: this file is damaged or "
-            f"incomplete ({error}); {_REMEDY}."
+            f"{self.prefix}/{name}: this file is damaged ({error}); {_REMEDY}."
         )
 
 
@@ -225,8 +221,7 @@ def to_tensors(
         if theirs is None:
             raise ValueError(
                 f"{ours}: Hugging Face's BERT classes have no such weights; "
-                "only the encoder and the heads of pretraining, texts, words, "
-                "choices and questions can be converted."
+                "only an encoder and heads that they have can be converted."
             )
         if is_encoder_alone:
             theirs = theirs.removeprefix("bert.").removeprefix("electra.")

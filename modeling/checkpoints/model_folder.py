@@ -76,8 +76,7 @@ class ModelFolder:
         if not self.config_file:
             raise FileNotFoundError(
                 f"{self.weights} is there, but no {CONFIG} or "
-                f"{huggingface.CONFIG} in {self.path}; put the configuration "
-                "that came with the weights there."
+                f"{huggingface.CONFIG} in {self.path}; put it there."
             )
         return BertConfig.from_json_file(self.config_file)
 
@@ -124,9 +123,8 @@ def _find(path: str) -> ModelFolder:
             return _theirs(folder)
         raise ValueError(
             f"{folder} holds two models, {prefixes[0]} of the original's "
-            "format and one of Hugging Face's; put each into a folder of its "
-            "own, or give the first by its prefix: "
-            f"{os.path.join(folder, prefixes[0])}"
+            "format and one of Hugging Face's; put each into a folder, or give "
+            f"the first by its prefix: {os.path.join(folder, prefixes[0])}"
         )
     if described := _described(folder, prefixes):
         return _original(folder, described)
@@ -315,8 +313,7 @@ def _no_folder(path: str) -> Exception:
     if path and tf.io.gfile.exists(path):
         return ValueError(
             f"{path} is a file; give the folder of a model, here "
-            f"{os.path.dirname(path) or '.'}, or a checkpoint by its prefix, "
-            "such as DIR/bert_model.ckpt."
+            f"{os.path.dirname(path) or '.'}, or the prefix of a checkpoint."
         )
     return FileNotFoundError(
         f"{path!r}: there is no such folder, and no checkpoint of this prefix. "
@@ -330,6 +327,5 @@ def _no_model(folder: str, names: list[str]) -> FileNotFoundError:
     or_again = " Or give the command of its run again, which was stopped."
     return FileNotFoundError(
         f"{folder} holds no model, but {', '.join(names) or 'nothing':.300}. "
-        f"Expected {_EXPECTED}, or the output_dir of a run; give the folder "
-        f"with these files.{or_again * is_stopped}"
+        f"Give {_EXPECTED}, or an output_dir.{or_again * is_stopped}"
     )

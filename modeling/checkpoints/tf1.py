@@ -49,8 +49,7 @@ def require_readable(path: str) -> None:
     if _NOT_ITSELF.search(path):
         raise ValueError(
             f"{path}: TensorFlow reads no checkpoint whose path holds [...] or "
-            "a backslash, because it takes the path for a glob; rename the "
-            "folder, or give another one."
+            "a backslash, as in a glob; rename the folder."
         )
 
 
@@ -107,9 +106,8 @@ class Checkpoint:
         self.prefix = without_ending(path)
         if not tf.io.gfile.exists(self.prefix + ".index"):
             raise FileNotFoundError(
-                f"{path}: no checkpoint there ({self.prefix}.index does not "
-                "exist); give its prefix, such as DIR/bert_model.ckpt. "
-                + NO_HUB
+                f"{path}: no checkpoint there (no {self.prefix}.index); "
+                f"give its prefix, such as DIR/bert_model.ckpt. {NO_HUB}"
             )
         require_readable(self.prefix)
         try:

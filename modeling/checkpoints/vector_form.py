@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from data.storage import files, json_files
 from data.text.tokenizer_files import read_settings
-from modeling.choices import VECTOR_POOLINGS
+from modeling.choices import VECTOR_POOLINGS, require_one_of
 
 # In the folder of a model. A folder with this file holds sentence vectors.
 VECTOR_FORM = "sentence_vectors.json"
@@ -58,11 +58,7 @@ class VectorForm:
     def __post_init__(self):
         sizes = tuple(sorted(set(self.vector_sizes), reverse=True))
         object.__setattr__(self, "vector_sizes", sizes)
-        if self.pooling not in VECTOR_POOLINGS:
-            raise ValueError(
-                f"pooling {self.pooling!r}; it must be one of "
-                f"{', '.join(VECTOR_POOLINGS)}."
-            )
+        require_one_of(VECTOR_POOLINGS, "pooling", self.pooling)
         self.prompt()
 
     def sizes(self, hidden_size: int) -> tuple[int, ...]:
@@ -72,8 +68,7 @@ class VectorForm:
         """
         if wrong := [n for n in self.vector_sizes if not 0 < n <= hidden_size]:
             raise ValueError(
-                f"--vector_sizes has {wrong[0]}, but the model's vectors have "
-                f"{hidden_size} numbers; give sizes of 1 to {hidden_size}."
+                f"--vector_sizes has {wrong[0]}; it must be 1 to {hidden_size}."
             )
         sizes = {hidden_size, *self.vector_sizes}
         return tuple(sorted(sizes, reverse=True))
@@ -146,15 +141,19 @@ def _arguments(folder: str) -> dict[str, Any]:
     if tuple(names) not in (_KNOWN[:2], _KNOWN):
         raise ValueError(
             f"{path} has the modules {', '.join(names)}; here they can be "
-            f"{', '.join(_KNOWN[:2])} and perhaps {_KNOWN[2]}, because with "
-            "others the vectors would be others; take a model of these alone."
+            f"{', '.join(_KNOWN[:2])} and perhaps {_KNOWN[2]}."
         )
     if modules[0]["path"]:
         raise ValueError(
             f"{path}: the encoder's files are in {modules[0]['path']}; move "
             f"them to {folder}, and write an empty path there."
         )
-    _check_case(folder)
+    says_lower = _read(folder, _TEXTS).get("do_lower_case")
+    if says_lower and read_settings(folder).do_lower_case is not True:
+        raise ValueError(
+            f"{os.path.join(folder, _TEXTS)} says do_lower_case: true, but the "
+            "tokenizer keeps capitals; correct the file that is wrong."
+        )
     config = _read(folder, _CONFIG)
     prompts = {k: v for k, v in (config.get("prompts") or {}).items() if v}
     default = config.get("default_prompt_name") or ""
@@ -186,18 +185,6 @@ def _pooling(folder: str, prompts: Mapping[str, str]) -> str:
             "belong to the text; take a model with include_prompt: true."
         )
     return pooling[0]
-
-
-def _check_case(folder: str) -> None:
-    """Refuses lower-casing beside a tokenizer that keeps capitals."""
-    if not _read(folder, _TEXTS).get("do_lower_case"):
-        return
-    if read_settings(folder).do_lower_case is not True:
-        raise ValueError(
-            f"{os.path.join(folder, _TEXTS)} says do_lower_case: true, but the "
-            "tokenizer keeps capitals; here only the tokenizer can lower-case. "
-            "Correct the one that is not the model's."
-        )
 
 
 def read_max_seq_length(folder: str) -> int | None:

@@ -75,10 +75,8 @@ def fused(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(watched)
             y = function(*arguments, **constants)
-        gradients = iter(tape.gradient(y, watched, upstream))
-        return [
-            next(gradients) if x.dtype.is_floating else None for x in arguments
-        ]
+        found = iter(tape.gradient(y, watched, upstream))
+        return [next(found) if x.dtype.is_floating else None for x in arguments]
 
     @functools.wraps(function)
     def choose(*arguments, **constants):
@@ -159,20 +157,19 @@ def layer_norm(
     takes a fifth of the time forward.
 
     `x` and the residual are float [M, H] or [B, S, H], gamma and beta float32
-    [H]; epsilon is added to the variance. For `rate` and `draws` see `drop`;
-    None = no dropout. Returns the shape and dtype of x.
+    [H]; epsilon is added to the variance. For `rate` and `draws`, which need a
+    residual, see `drop`; None = no dropout. Returns the shape and dtype of x.
     """
-    if residual is None:
-        return _norm(x, gamma, beta, epsilon=epsilon)
-    if draws is None:
-        return _add_and_norm(x, residual, gamma, beta, epsilon=epsilon)
-    return _drop_add_and_norm(
-        x, draws, residual, gamma, beta, rate=rate, epsilon=epsilon
-    )
+    given = [tensor for tensor in (residual, draws) if tensor is not None]
+    return _layer_norm(x, gamma, beta, *given, rate=rate, epsilon=epsilon)
 
 
-def _normalize(x, gamma, beta, *, epsilon):
-    """In float32; returns the dtype of x."""
+@fused
+def _layer_norm(x, gamma, beta, residual=None, draws=None, *, rate, epsilon):
+    if draws is not None:
+        x = _drop(x, draws, rate=rate)
+    if residual is not None:
+        x = residual + x
     # TensorFlow simplifies a kernel of static shape, and oneDNN's pattern then
     # does not match.
     if current() is Form.KERNELS and None in x.shape.as_list():
@@ -204,20 +201,6 @@ def _normed_rows(x, epsilon):
         is_training=True,
     )
     return tf.reshape(normed[0], tf.shape(x))
-
-
-_norm = fused(_normalize)
-
-
-@fused
-def _add_and_norm(x, residual, gamma, beta, *, epsilon):
-    return _normalize(residual + x, gamma, beta, epsilon=epsilon)
-
-
-@fused
-def _drop_add_and_norm(x, draws, residual, gamma, beta, *, rate, epsilon):
-    x = _drop(x, draws, rate=rate)
-    return _normalize(residual + x, gamma, beta, epsilon=epsilon)
 
 
 def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:

@@ -61,10 +61,7 @@ def vocabulary_loss(
 
 
 def vocabulary_loss_in_parts(
-    x: tf.Tensor,
-    table: tf.Tensor,
-    bias: tf.Tensor,
-    labels: tf.Tensor,
+    x: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor
 ) -> tf.Tensor:
     """Computes `vocabulary_loss` in parts of the rows, one after the other.
 

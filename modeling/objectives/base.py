@@ -4,7 +4,7 @@ A method that overrides another one has its types.
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import keras
@@ -15,6 +15,8 @@ from modeling.attention import within_documents
 from modeling.config import BertConfig
 
 Batch = dict[str, tf.Tensor]
+# What an encoder reads.
+INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class Objective(abc.ABC):
@@ -24,21 +26,26 @@ class Objective(abc.ABC):
 
     Args:
       bert: the encoder, a `BertModel`.
-      *heads: the layers on top of it, in the order of their checkpoints; None
-        = the objective has no such layer.
 
     Attributes:
       bert: the encoder.
       config: the encoder's configuration.
-      layers: encoder and heads.
+      layers: the encoder and what is on top of it.
     """
 
-    def __init__(
-        self, bert: keras.layers.Layer, *heads: keras.layers.Layer | None
-    ):
+    def __init__(self, bert: keras.layers.Layer):
         self.bert = bert
         self.config = bert.config
-        self.layers = (bert, *(head for head in heads if head is not None))
+        self.layers = (bert,)
+
+    def add(
+        self, layer_class: Callable[..., Any], *args: Any, **options: Any
+    ) -> Any:
+        """Creates a layer of the encoder's dtype on top, and returns it."""
+        options = {"dtype": self.bert.dtype_policy, **options}
+        layer = layer_class(*args, **options)
+        self.layers += (layer,)
+        return layer
 
     def encode(
         self,

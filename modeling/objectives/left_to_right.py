@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import heads, losses
-from modeling.bert import BertModel
+from modeling.bert import encoder_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed, uniform
 from modeling.objectives.base import PretrainingObjective
@@ -27,8 +27,7 @@ class LeftToRightModel(PretrainingObjective):
       config: the model's sizes. Its `left_to_right` is taken as true.
       num_predicted_positions: P in training, drawn at random in each step; 0 =
         all positions. Evaluation always predicts all.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      **options: other arguments of `BertModel`.
+      **options: see `bert.encoder_of`, and `BertModel`.
     """
 
     pairs = False
@@ -39,13 +38,10 @@ class LeftToRightModel(PretrainingObjective):
         config: BertConfig,
         *,
         num_predicted_positions: int = 0,
-        dtype: str = "float32",
         **options: Any,
     ):
-        config = self.configure(config)
-        bert = BertModel(config, dtype=dtype, **options)
-        self.cls = heads.LanguageModelHead(config, dtype=dtype)
-        super().__init__(bert, self.cls)
+        super().__init__(encoder_of(self.configure(config), **options))
+        self.cls = self.add(heads.LanguageModelHead, self.config)
         self._num_drawn = num_predicted_positions
 
     @classmethod

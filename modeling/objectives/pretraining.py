@@ -4,8 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from modeling import heads, losses
-from modeling.bert import BertModel
+from modeling import checkpoints, heads, losses
+from modeling.bert import encoder_of
 from modeling.config import BertConfig
 from modeling.objectives.base import Batch, PretrainingObjective
 
@@ -16,12 +16,7 @@ class PretrainingModel(PretrainingObjective):
     """BERT for pretraining: masked LM and next sentence (section 3.1).
 
     Batches without `next_sentence_labels` have no pairs of sentences; they
-    train masked LM only.
-
-    Args:
-      config: the model's sizes.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      **options: other arguments of `BertModel`.
+    train masked LM only. For the arguments see `BertModel`.
 
     Source: `run_pretraining.model_fn_builder`.
     """
@@ -33,28 +28,21 @@ class PretrainingModel(PretrainingObjective):
         "next sentence": ("cls/seq_relationship/", "bert/pooler/"),
     }
 
-    def __init__(
-        self, config: BertConfig, *, dtype: str = "float32", **options: Any
-    ):
-        bert = BertModel(config, dtype=dtype, **options)
-        self.cls = heads.PretrainingHeads(config, dtype=dtype)
-        super().__init__(bert, self.cls)
+    def __init__(self, config: BertConfig, **options: Any):
+        super().__init__(encoder_of(config, **options))
+        self.cls = self.add(heads.PretrainingHeads, config)
 
     def trained_heads(self) -> list[str]:
         """Returns which heads of `head_variables` have been trained."""
-        biases = {
-            "masked LM": [self.cls.predictions.output_bias],
-            "next sentence": [
-                self.cls.seq_relationship.output_bias,
-                self.bert.pooler.dense.bias,
-            ],
-        }
-        # A bias is exactly 0 until the first update.
-        return [
-            head
-            for head, found in biases.items()
-            if all(bias.value.numpy().any() for bias in found)
-        ]
+        variables = checkpoints.variables_by_name(self.layers)
+        trained = []
+        for head, beginnings in self.head_variables.items():
+            names = [n for n in variables if n.startswith(beginnings)]
+            biases = [variables[n] for n in names if n.endswith("bias")]
+            # A bias is exactly 0 until the first update.
+            if all(bias.numpy().any() for bias in biases):
+                trained.append(head)
+        return trained
 
     def logits(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None

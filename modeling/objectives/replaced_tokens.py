@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from modeling import heads, losses
-from modeling.bert import BertModel
+from modeling.bert import BertModel, encoder_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed, uniform
 from modeling.objectives.base import Batch, PretrainingObjective
@@ -59,8 +59,7 @@ class ReplacedTokensModel(PretrainingObjective):
       predicted_share: share of a text's wordpieces that are predicted.
       mask_token_share: share of these that the generator sees as [MASK]; it
         sees the others as they are.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      **options: other arguments of `BertModel`.
+      **options: see `bert.encoder_of`, and `BertModel`.
 
     Raises:
       ValueError: the generator is larger than the discriminator, or its hidden
@@ -83,27 +82,16 @@ class ReplacedTokensModel(PretrainingObjective):
         generator_size: float = 0.25,
         predicted_share: float = 0.15,
         mask_token_share: float = 0.85,
-        dtype: str = "float32",
         **options: Any,
     ):
         config = self.configure(config)
         small = generator_config(config, generator_size)
-        options["dtype"] = dtype
-        bert = BertModel(config, **options)
-        self.generator = BertModel(
-            small, embeddings=bert.embeddings, name="generator", **options
-        )
-        self.generator_predictions = heads.GeneratorPredictions(
-            small, dtype=dtype
-        )
-        self.discriminator_predictions = heads.DiscriminatorPredictions(
-            config, dtype=dtype
-        )
-        super().__init__(
-            bert,
-            self.generator,
-            self.generator_predictions,
-            self.discriminator_predictions,
+        super().__init__(encoder_of(config, **options))
+        options |= {"embeddings": self.bert.embeddings, "name": "generator"}
+        self.generator = self.add(BertModel, small, **options)
+        self.generator_predictions = self.add(heads.GeneratorPredictions, small)
+        self.discriminator_predictions = self.add(
+            heads.DiscriminatorPredictions, config
         )
         self._token_ids = tuple(token_ids)
         self._discriminator_weight = discriminator_weight
@@ -228,9 +216,7 @@ def generator_config(config: BertConfig, share: float) -> BertConfig:
     """
     if not 0 < share <= 1:
         raise ValueError(
-            f"generator_size is {share}; it must be above 0 and at most 1, "
-            "because a generator that is larger than its discriminator costs "
-            "more and trains it worse."
+            f"generator_size is {share}; it must be above 0 and at most 1."
         )
     size = max(1, round(config.hidden_size * share))
     num_heads = max(1, size // 64)

@@ -8,16 +8,14 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import pooling
-from modeling.bert import BertModel
+from modeling.bert import encoder_of
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
 from modeling.kernels.recomputation import computed_in_parts
 from modeling.kernels.seeds import split_seed
 from modeling.objectives import vector_losses
-from modeling.objectives.base import Batch, Objective
+from modeling.objectives.base import INPUTS, Batch, Objective
 from modeling.objectives.vector_losses.similarity import unit
-
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class SentenceEncoder(Objective):
@@ -45,10 +43,9 @@ class SentenceEncoder(Objective):
         num_texts: int = 2,
         scale: float = 20.0,
         num_parts: int = 1,
-        dtype: str = "float32",
         **options: Any,
     ):
-        super().__init__(BertModel(config, dtype=dtype, **options))
+        super().__init__(encoder_of(config, **options))
         self.form = form or VectorForm()
         self.sizes = self.form.sizes(config.hidden_size)
         self._loss = vector_losses.get(loss)
@@ -95,7 +92,7 @@ class SentenceEncoder(Objective):
 
     def _texts(self, batch, number, seed):
         """The vectors of the texts with a number, float32 [B, H]."""
-        texts = {name: batch[f"{name}_{number}"] for name in _INPUTS}
+        texts = {name: batch[f"{name}_{number}"] for name in INPUTS}
         if self._num_parts == 1:
             return self.vectors(texts, seed)
         return computed_in_parts(

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from modeling import heads, losses
-from modeling.bert import BertModel
+from modeling.bert import encoder_of
 from modeling.bilstm import BiLSTM
 from modeling.choices import WORD_HEADS, require_one_of
 from modeling.config import BertConfig
@@ -37,8 +37,7 @@ class SpanModel(ItemObjective):
         original. Do not trim such batches: the loss depends on the number of
         padding positions.
       head: one of `WORD_HEADS`.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      **options: other arguments of `BertModel`.
+      **options: see `bert.encoder_of`, and `BertModel`.
 
     Attributes:
       metric: the share of windows with both ends right.
@@ -57,17 +56,15 @@ class SpanModel(ItemObjective):
         *,
         score_padding: bool = False,
         head: str = "linear",
-        dtype: str = "float32",
         **options: Any,
     ):
         require_one_of(WORD_HEADS, "head", head)
-        bert = BertModel(config, dtype=dtype, **options)
+        super().__init__(encoder_of(config, **options))
         self.bilstm, size = None, config.hidden_size
         if head == "bilstm":
-            self.bilstm = BiLSTM(size, size, dtype=dtype)
+            self.bilstm = self.add(BiLSTM, size, size)
             size = self.bilstm.output_size
-        self.head = heads.SpanHead(size, dtype=dtype)
-        super().__init__(bert, self.bilstm, self.head)
+        self.head = self.add(heads.SpanHead, size)
         self._score_padding = score_padding
 
     def logits(self, batch, dropout_seed=None):

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from modeling import heads, layers, losses, pooling
-from modeling.bert import BertModel
+from modeling.bert import encoder_of
 from modeling.bilstm import BiLSTM
 from modeling.choices import HEADS, WORD_HEADS, require_one_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.layer_mix import LayerMix
-from modeling.objectives.base import Batch, ItemObjective
+from modeling.objectives.base import INPUTS, Batch, ItemObjective
 
 # The original uses this rate in the head for all configurations.
 HEAD_DROPOUT = 0.1
@@ -94,7 +94,6 @@ class TaskModel(ItemObjective):
       config: the model's sizes.
       kind: one of `KINDS`.
       num_labels: L; 1 for regression.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       class_weights: weight of each label in the training loss, for
         classification and tagging; () = equal weights.
       head_dropout: dropout rate of the head's input.
@@ -102,7 +101,7 @@ class TaskModel(ItemObjective):
         from a frozen encoder; "" = the encoder is trained, and the head reads
         its last layer.
       head: one of `HEADS`.
-      **options: other arguments of `BertModel`.
+      **options: see `bert.encoder_of`, and `BertModel`.
 
     Attributes:
       metric: name of the metric beside the loss.
@@ -121,7 +120,6 @@ class TaskModel(ItemObjective):
         kind: str,
         num_labels: int,
         *,
-        dtype: str = "float32",
         class_weights: Sequence[float] = (),
         head_dropout: float = HEAD_DROPOUT,
         feature_based: str = "",
@@ -129,34 +127,31 @@ class TaskModel(ItemObjective):
         **options: Any,
     ):
         _check(kind, num_labels, class_weights, feature_based, head)
+        super().__init__(encoder_of(config, **options))
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
-        bert = BertModel(config, dtype=dtype, **options)
         self.feature_based = feature_based
         if feature_based:
             # A layer that is not trainable gets no gradient, slots or decay.
-            bert.trainable = False
-        self.mix = LayerMix(config, feature_based or "last", dtype=dtype)
+            self.bert.trainable = False
+        self.mix = self.add(LayerMix, config, feature_based or "last")
         self.bilstm, size = None, self.mix.output_size
         if head == "bilstm":
-            self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
+            self.bilstm = self.add(BiLSTM, size, config.hidden_size)
             size = self.bilstm.output_size
         self.reads_pooler = head == "linear" and kind != "tagging"
         num_scores = 1 if kind == "choice" else num_labels
-        self.head = heads.TaskOutput(
-            num_scores, size, name="task_output", dtype=dtype
+        self.head = self.add(
+            heads.TaskOutput, num_scores, size, name="task_output"
         )
-        super().__init__(bert, self.mix, self.bilstm, self.head)
         self._head_dropout = head_dropout
         self.class_weights = tuple(class_weights)
 
     def logits(self, batch, dropout_seed=None):
         """Scores the labels; see `ItemObjective` and the class."""
         seeds = split_seed(dropout_seed, 3)
-        inputs = [
-            batch[name] for name in ("input_ids", "input_mask", "segment_ids")
-        ]
+        inputs = [batch[name] for name in INPUTS]
         if self.kind == "choice":
             # [B, L * S] -> [B * L, S]
             shape = tf.shape(inputs[0]) * [self.num_labels, 1]
@@ -258,29 +253,20 @@ def _check(kind, num_labels, class_weights, feature_based, head):
             f"{'1' if kind == 'regression' else f'{least} or more'}. Give a "
             "table with rows of each label, or name its labels."
         )
-    if class_weights and kind not in ("classification", "tagging"):
+    are_right = kind in ("classification", "tagging")
+    are_right &= all(0 < weight < math.inf for weight in class_weights)
+    if class_weights and not (are_right and len(class_weights) == num_labels):
         raise ValueError(
-            f"class weights are for classification and tagging, not {kind}; "
-            "leave them out."
-        )
-    are_right = all(0 < weight < math.inf for weight in class_weights)
-    if len(class_weights) not in (0, num_labels) or not are_right:
-        raise ValueError(
-            f"class weights {list(class_weights)}; expected {num_labels}, one "
-            "for each label, all above 0."
+            f"class weights {list(class_weights)} of a {kind} task; give "
+            f"{num_labels} above 0, for classification and tagging alone."
         )
     # Tagging labels each token, but the head `mean` has one vector for a text.
     known = WORD_HEADS if kind == "tagging" else HEADS
-    if head not in known:
-        raise ValueError(
-            f"head {head!r} of a {kind} task; it must be one of "
-            f"{', '.join(known)}."
-        )
+    require_one_of(known, f"a {kind} task with the head", head)
     if feature_based and head == "linear" and kind != "tagging":
         raise ValueError(
-            "a frozen encoder has one vector for each token, but the linear "
-            f"head of a {kind} task reads one for the text; take the head "
-            "bilstm or mean."
+            "a frozen encoder has a vector for each token, but the linear head "
+            f"of a {kind} task reads one for the text; take bilstm or mean."
         )
 
 

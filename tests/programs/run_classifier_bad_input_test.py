@@ -93,7 +93,7 @@ def test_a_checkpoint_of_another_width_is_refused(goldens, tmp_path):
         "bert/embeddings/word_embeddings: (1200, 32) in the checkpoint, "
         "(1200, 64) in the model" in text
     )
-    assert "Use the bert_config.json that came with the checkpoint" in text
+    assert "Use its own bert_config.json (--bert_config_file)" in text
 
 
 def test_another_task_s_model_is_taken_without_its_head(

@@ -14,7 +14,6 @@ from tests.support import rounding
 from training.config.run_options import TrainOptions
 from training.loop import optimizers, steps
 from training.loop import trainer as loop
-from training.loop.checkpointing import CheckpointManager
 
 # Endings of the files of a checkpoint.
 FILES = (".index", ".data-00000-of-00001", ".resume.json")
@@ -59,7 +58,7 @@ def golden_run(
         num_warmup_steps=10,
         **options,
     )
-    trainer = loop.Trainer(model, train_options, clock)
+    trainer = loop.Trainer(model, train_options, clock=clock)
     opened = _golden_records(goldens)
     history = _recorded_metrics(trainer)
     trainer.train(
@@ -71,7 +70,6 @@ def golden_run(
             shard=shard,
             shuffle_window=shuffle_window,
         ),
-        CheckpointManager(str(output_dir)),
         num_examples=opened.count,
     )
     metrics = _metrics_of_steps(history, trainer.metric_names)

@@ -33,7 +33,7 @@ def check(output_dir: str, objective: str) -> None:
             f"{found.kind}; export it by the program that trained it."
         )
     if files.is_folder(output_dir):
-        made_from = CheckpointManager(output_dir, read_only=True).made_from()
+        made_from = CheckpointManager(output_dir).made_from()
         objective = made_from.get("objective", objective)
     if not objectives.get(objective).answers_queries:
         raise ValueError(

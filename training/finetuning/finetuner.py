@@ -139,13 +139,11 @@ class Finetuning:
             how = {"batch_size": train.train_batch_size, "seed": train.seed}
             how |= self._order | {"trim": trimming(train) if trims else None}
             batches = functools.partial(self._make_batches, train_files, **how)
-            return Trainer(self.model, train).train(
+            return Trainer(self.model, train, evaluate).train(
                 lambda first, shard: batches(first_example=first, shard=shard),
-                self.manager,
                 num_examples=train_files.count,
                 made_from=reuse.made_from(train_files.paths[0]),
                 settings=settings,
-                evaluate=evaluate,
                 begin=self._begin,
             )
 

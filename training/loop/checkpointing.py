@@ -15,14 +15,10 @@ from absl import logging
 
 from data.storage import files
 from modeling.checkpoints import tf1
-from modeling.checkpoints.assign import compare
+from modeling.checkpoints.assign import Variables, compare
 from modeling.checkpoints.tf1 import SLOTS, is_weight
-from training.loop.resume_point import (
-    RECORD,
-    ResumePoint,
-    read_record,
-    write_record,
-)
+from training.loop import resume_point
+from training.loop.resume_point import ResumePoint
 
 _NAME = re.compile(r"model\.ckpt-(\d+)\.index")
 _DATA = ".data-00000-of-00001"
@@ -40,25 +36,13 @@ class CheckpointManager:
     resumed.
 
     Args:
-      output_dir: the folder; it is created if it is missing.
+      output_dir: the folder; a checkpoint that is saved creates it.
       keep_max: number of checkpoints to keep; 0 = all, None = 5.
-      read_only: whether the folder is only read.
-
-    Raises:
-      OSError: the folder cannot be written.
     """
 
-    def __init__(
-        self,
-        output_dir: str,
-        keep_max: int | None = None,
-        *,
-        read_only: bool = False,
-    ):
+    def __init__(self, output_dir: str, keep_max: int | None = None):
         self._dir = output_dir
         self._keep_max = _USUAL_NUMBER if keep_max is None else keep_max
-        if not read_only:
-            files.check_writable(output_dir)
 
     def prefix(self, step: int) -> str:
         """The path of a step's checkpoint, without endings."""
@@ -66,6 +50,8 @@ class CheckpointManager:
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints in the folder, oldest first."""
+        if not files.is_folder(self._dir):
+            return []
         matches = map(_NAME.fullmatch, tf.io.gfile.listdir(self._dir))
         return sorted(int(match[1]) for match in matches if match)
 
@@ -79,22 +65,18 @@ class CheckpointManager:
 
     def _steps_up_to_latest(self) -> list[int]:
         """Steps up to the one that `restore` loads if it is whole."""
-        steps = self.steps()
-        named = _NAME.fullmatch(f"{tf1.latest_name(self._dir)}.index")
-        if named and int(named[1]) in steps:
-            return steps[: steps.index(int(named[1])) + 1]
-        return steps
+        steps, name = self.steps(), tf1.latest_name(self._dir)
+        named = [step for step in steps if name == f"model.ckpt-{step}"]
+        return [step for step in steps if step <= (named or steps)[-1]]
 
-    def made_from(self) -> dict[str, Any]:
+    def made_from(self) -> Mapping[str, Any]:
         """Returns `ResumePoint.made_from` of the newest good checkpoint."""
         for step in reversed(self._steps_up_to_latest()):
             with contextlib.suppress(ValueError):  # damaged, as in `restore`
-                return read_record(self.prefix(step)).get("made_from", {})
+                return resume_point.read(self.prefix(step), step).made_from
         return {}
 
-    def restore(
-        self, variables: Mapping[str, tf.Variable]
-    ) -> tuple[int, dict] | None:
+    def restore(self, variables: Variables) -> ResumePoint:
         """Loads the newest good checkpoint into variables.
 
         The `checkpoint` file names the newest one, as in the original; edit
@@ -102,8 +84,7 @@ class CheckpointManager:
         a warning.
 
         Returns:
-          Its step and its resume record ({} for a checkpoint of the original),
-          or None if the folder holds no checkpoint.
+          Its resume point; step 0 = the folder holds no checkpoint.
 
         Raises:
           ValueError: every checkpoint is damaged, or one does not fit the
@@ -114,7 +95,7 @@ class CheckpointManager:
             self._warn_of_others(steps[-1])
         for step in reversed(steps):
             try:
-                record = read_record(self.prefix(step))
+                point = resume_point.read(self.prefix(step), step)
                 checkpoint = tf1.Checkpoint(self.prefix(step))
                 # Read all variables, to verify their checksums.
                 every = ((n, checkpoint.read(n)) for n in checkpoint.shapes)
@@ -124,23 +105,22 @@ class CheckpointManager:
                 continue
             missing = self._require_fit(checkpoint, variables)
             slots = [name for name in missing if name.endswith(SLOTS)]
-            if slots and not record.get("is_stripped"):
+            if slots and not point.is_stripped:
                 logging.warning(
-                    "%s has no optimizer slots for %d variables; they start at "
-                    "0.",
+                    "%s: no optimizer slots of %d variables; they start at 0.",
                     *(checkpoint.prefix, len(slots)),
                 )
             for name, value in values.items():
                 variables[name].assign(value)
-            return step, record
+            return point
         if steps:
             raise ValueError(
                 f"every checkpoint in {self._dir} is damaged (steps {steps}); "
                 "remove them to start again, or give another --output_dir."
             )
-        return None
+        return ResumePoint(0)
 
-    def check(self, variables: Mapping[str, tf.Variable]) -> None:
+    def check(self, variables: Variables) -> None:
         """Raises ValueError if the checkpoint to load has other weights.
 
         Only the variables' shapes are read. A damaged checkpoint is not an
@@ -183,9 +163,7 @@ class CheckpointManager:
                 *(self._dir, name or "nothing"),
             )
 
-    def save(
-        self, variables: Mapping[str, tf.Variable], point: ResumePoint
-    ) -> None:
+    def save(self, variables: Variables, point: ResumePoint) -> None:
         """Saves variables and resume point; removes the oldest checkpoint.
 
         `variables` maps names to variables, optimizer slots included. Raises
@@ -195,7 +173,7 @@ class CheckpointManager:
         tensors = {name: v.numpy() for name, v in variables.items()}
         tensors["global_step"] = np.int64(point.global_step)
         with tf1.written(prefix, tensors) as index:
-            write_record(prefix, dataclasses.asdict(point), index)
+            resume_point.write(prefix, point, index)
         # The run may have gone back to an earlier step. Later checkpoints are
         # neither counted nor removed; they are overwritten at their step.
         steps = [step for step in self.steps() if step <= point.global_step]
@@ -229,7 +207,7 @@ class CheckpointManager:
         for step in sorted(set(steps) - set(kept)):
             # The index is first: a checkpoint without an index does not exist.
             # The original has a `.meta` file, too.
-            for ending in (".index", _DATA, RECORD, ".meta"):
+            for ending in (".index", _DATA, resume_point.ENDING, ".meta"):
                 with contextlib.suppress(tf.errors.NotFoundError):
                     tf.io.gfile.remove(self.prefix(step) + ending)
 
@@ -257,9 +235,7 @@ class CheckpointManager:
             if ".incomplete-" in name or is_alone:
                 _remove_whole(os.path.join(self._dir, name.rstrip("/")))
 
-    def log_size(
-        self, variables: Mapping[str, tf.Variable], saves: int
-    ) -> None:
+    def log_size(self, variables: Variables, saves: int) -> None:
         """Logs what the checkpoints of a run will take on the disk.
 
         `saves` is how many checkpoints the run writes; 0 = unknown.
@@ -270,11 +246,10 @@ class CheckpointManager:
         # A new checkpoint is complete before the oldest one is removed.
         most = [n for n in (saves, self._keep_max and self._keep_max + 1) if n]
         number = min(most, default=0)
-        all_of_them = f"{number} at once at most, {number * mb:.1f} MB"
+        total = f"{number} at once at most, {number * mb:.1f} MB"
+        total = total if number else "and all of them are kept"
         logging.info(
-            "Checkpoints in %s: %.1f MB each, %s.",
-            *(self._dir, mb),
-            all_of_them if number else "and all of them are kept",
+            "Checkpoints in %s: %.1f MB each, %s.", self._dir, mb, total
         )
         needed = max(0, number - len(self.steps())) * mb
         if "://" in self._dir:
@@ -283,24 +258,24 @@ class CheckpointManager:
         if free < needed:
             logging.warning(
                 "%s has %.1f MB left, but the checkpoints need %.1f MB more. "
-                "Free some space, give another --output_dir, or lower "
-                "--keep_checkpoint_max.",
+                "Free some, change --output_dir, lower --keep_checkpoint_max.",
                 *(self._dir, free, needed),
             )
 
 
 def _strip(prefix: str, step: int) -> None:
     """Removes the optimizer slots of a checkpoint that has some."""
-    record = read_record(prefix)
-    if record.get("is_stripped"):
+    point = resume_point.read(prefix, step)
+    if point.is_stripped:
         return
     kept = tf1.Checkpoint(prefix).weights()
     # The index changes twice while a checkpoint is replaced. A record without
     # checksums fits each of them, if the run is killed meanwhile.
-    record.pop("index_sha256", None)
-    files.write_text(prefix + RECORD, json.dumps(record) + "\n")
+    record = json.dumps(dataclasses.asdict(point))
+    files.write_text(prefix + resume_point.ENDING, record + "\n")
     tf1.write(prefix, kept | {tf1.GLOBAL_STEP: np.int64(step)})
-    write_record(prefix, record | {"is_stripped": True}, f"{prefix}.index")
+    point = dataclasses.replace(point, is_stripped=True)
+    resume_point.write(prefix, point, f"{prefix}.index")
     size = sum(value.nbytes for value in kept.values()) / 1e6
     logging.info("%s: without slots, %.1f MB are left.", prefix, size)
 

@@ -112,10 +112,7 @@ def read_points(folder: str) -> Points:
 
 
 def write_eval_results(
-    output_dir: str,
-    metrics: Mapping[str, float],
-    step: int,
-    name: str = "eval",
+    output_dir: str, metrics: Mapping[str, float], step: int, name: str = "eval"
 ) -> None:
     """Writes `NAME_results.txt` and a TensorBoard point; logs them.
 

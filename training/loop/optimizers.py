@@ -6,6 +6,7 @@ Pure functions for the arithmetic, one thin class for the state.
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -101,8 +102,6 @@ class AdamWeightDecay:
         compiles: bool = True,
     ):
         self._variables = list(variables.values())
-        self._factors = [rates[n] if rates else 1.0 for n in variables]
-        self._decays = [WEIGHT_DECAY * is_decayed(name) for name in variables]
         self.slots = {
             f"{name}/{slot}": tf.Variable(tf.zeros(v.shape), trainable=False)
             for slot in ("adam_m", "adam_v")
@@ -112,11 +111,11 @@ class AdamWeightDecay:
         self._m, self._v = slots[:count], slots[count:]
         num_replicas = tf.distribute.get_strategy().num_replicas_in_sync
         self._compiles = compiles
-        self._one_device = num_replicas == 1 and compiles
         # On a GPU a scatter adds in no fixed order, and `tf.unique` waits for
         # the host.
         self.takes_slices = (
-            self._one_device
+            compiles
+            and num_replicas == 1
             and not skips_overflow
             and not kernels.has_gpu()
             and getattr(self.new_values, "accepts_rows", False)
@@ -125,10 +124,16 @@ class AdamWeightDecay:
         # On a CPU it would write all squares to memory.
         compiles_norm = compiles and kernels.has_gpu()
         self._norm = _compiled_norm(shapes) if compiles_norm else _global_norm
-        self._rules = [(self.rule_of(n), skips_overflow) for n in variables]
-        self._compiled = _compiled_update(
-            *map(tuple, (self._rules, self._decays, self._factors)), shapes
+        self._updates = tuple(
+            _Update(
+                self.rule_of(name),
+                decay=WEIGHT_DECAY * is_decayed(name),
+                factor=rates[name] if rates else 1.0,
+                skips_overflow=skips_overflow,
+            )
+            for name in variables
         )
+        self._compiled = _compiled_update(self._updates, shapes)
 
     def rule_of(self, name: str) -> Callable[..., tuple[tf.Tensor, ...]]:
         """Returns the update rule of the variable of this full name."""
@@ -161,12 +166,6 @@ class AdamWeightDecay:
         Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
         """
         norm = self._norm(gradients, squares or {})
-        if self._one_device:
-            variables, m, v = map(_local, (self._variables, self._m, self._v))
-            rows = zip(m, v, gradients, strict=True)
-            gradients = [_add_rows(*row, norm) for row in rows]
-            self._compiled(variables, m, v, gradients, norm, rate, step)
-            return norm
         # Differs from the original: it clips each replica's gradient before
         # the sum, so that the effective bound grows with the replicas.
         update = self._compiled_on_replicas
@@ -190,24 +189,19 @@ class AdamWeightDecay:
         rows = [zip(*map(each, column), strict=True) for column in columns]
         figures = map(each, (norm, rate, step))
         for *lists, norm, rate, step in zip(*rows, *figures, strict=True):
-            with tf.device(lists[0][0].device):
-                self._compiled(*map(list, lists), norm, rate, step)
+            variables, m, v, gradients = map(list, lists)
+            with tf.device(variables[0].device):
+                places = zip(m, v, gradients, strict=True)
+                gradients = [_add_rows(*place, norm) for place in places]
+                self._compiled(variables, m, v, gradients, norm, rate, step)
 
     def _update_replicas(self, strategy, gradients, norm, rate, step):
         """In cross-replica context: each device updates its own copy."""
-        for variable, m, v, gradient, rule, decay, factor in zip(
-            *(self._variables, self._m, self._v, gradients),
-            *(self._rules, self._decays, self._factors),
-            strict=True,
-        ):
-            if gradient is None:
-                continue
-            strategy.extended.update(
-                variable,
-                functools.partial(_update, rule),
-                args=(m, v, gradient, norm, rate, step),
-                kwargs={"decay": decay, "factor": factor},
-            )
+        columns = self._variables, self._m, self._v, gradients, self._updates
+        for variable, m, v, gradient, update in zip(*columns, strict=True):
+            if gradient is not None:
+                args = m, v, gradient, norm, rate, step
+                strategy.extended.update(variable, update.apply, args)
 
 
 def _global_norm(gradients, squares):
@@ -250,18 +244,35 @@ def _clip(gradients, norm):
     return tf.clip_by_global_norm(gradients, CLIP_NORM, use_norm=norm)[0]
 
 
-def _local(variables):
-    """The variables of the only device, which a strategy may have wrapped."""
-    strategy = tf.distribute.get_strategy()
-    return [strategy.experimental_local_results(v)[0] for v in variables]
+class _Update(NamedTuple):
+    """How one variable is updated.
+
+    Attributes:
+      new_values: the update rule, see `adam_update`.
+      decay: weight decay.
+      factor: of the learning rate.
+      skips_overflow: whether to skip gradients that are not finite.
+    """
+
+    new_values: Callable[..., tuple[tf.Tensor, ...]]
+    decay: float
+    factor: float
+    skips_overflow: bool
+
+    def apply(self, variable, m, v, gradient, norm, rate, step):
+        """Writes the rule's new values into the variable and its slots."""
+        before = [x.read_value() for x in (variable, m, v)]
+        rate *= self.factor
+        how = {"rate": rate, "weight_decay": self.decay, "step": step}
+        after = self.new_values(*before, gradient, **how)
+        finite = tf.math.is_finite(norm)
+        for x, old, new in zip((variable, m, v), before, after, strict=True):
+            x.assign(tf.where(finite, new, old) if self.skips_overflow else new)
 
 
 @functools.cache
 def _compiled_update(
-    rules: tuple[tuple[Callable[..., tuple[tf.Tensor, ...]], bool], ...],
-    decays: tuple[float, ...],
-    factors: tuple[float, ...],
-    shapes: tuple[tuple[int, ...], ...],
+    updates: tuple[_Update, ...], shapes: tuple[tuple[int, ...], ...]
 ) -> Callable[..., None]:
     """The compiled update, shared by all models of the same shapes.
 
@@ -271,28 +282,10 @@ def _compiled_update(
     del shapes  # part of the key, because TensorFlow warns of retracing
 
     @functools.partial(tf.function, jit_compile=True, autograph=False)
-    def update(variables, m, v, gradients, norm, rate, step):
-        columns = variables, m, v, _clip(gradients, norm)
-        for *row, rule, decay, factor in zip(
-            *columns, rules, decays, factors, strict=True
-        ):
-            if row[-1] is None:
-                continue
-            _update(rule, *row, norm, rate, step, decay=decay, factor=factor)
+    def apply(variables, m, v, gradients, norm, rate, step):
+        columns = variables, m, v, _clip(gradients, norm), updates
+        for *slots, gradient, update in zip(*columns, strict=True):
+            if gradient is not None:
+                update.apply(*slots, gradient, norm, rate, step)
 
-    return update
-
-
-def _update(rule, variable, m, v, gradient, norm, rate, step, *, decay, factor):
-    """Writes a rule's new values back into one variable and its slots.
-
-    `rule` is `new_values`, and whether to skip gradients that are not finite.
-    """
-    new_values, skips_overflow = rule
-    before = [x.read_value() for x in (variable, m, v)]
-    after = new_values(
-        *before, gradient, rate=rate * factor, weight_decay=decay, step=step
-    )
-    finite = tf.math.is_finite(norm)
-    for x, old, new in zip((variable, m, v), before, after, strict=True):
-        x.assign(tf.where(finite, new, old) if skips_overflow else new)
+    return apply

@@ -5,22 +5,18 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
+from training.config.run_options import TrainOptions
+
 ALL_LAYERS = -1
 _BLOCK = re.compile(r"encoder/layer_(\d+)/")
 
 
-def learning_rate(
-    step: tf.Tensor,
-    *,
-    peak: float,
-    num_train_steps: int,
-    num_warmup_steps: int,
-) -> tf.Tensor:
+def learning_rate(step: tf.Tensor, options: TrainOptions) -> tf.Tensor:
     """Linear warm-up, then linear decay that counts from step 0.
 
-    At the end of the warm-up the rate therefore drops a little, from peak
-    to peak * (1 - num_warmup_steps / num_train_steps). The last update has
-    rate 0.
+    At the end of the warm-up the rate therefore drops a little, from its peak
+    to (1 - num_warmup_steps / num_train_steps) of it. The last update has rate
+    0.
 
     `step` is the number of this update, counted from 1: when it runs, the
     original reads global_step after it is incremented. With num_train_minutes,
@@ -29,20 +25,18 @@ def learning_rate(
 
     Source: `optimizers.create_optimizer`.
     """
-    done = tf.cast(step, tf.float32)
-    share = tf.minimum(done, num_train_steps) / float(num_train_steps)
-    decayed = peak * (1.0 - share)
-    if not num_warmup_steps:
+    done, end = tf.cast(step, tf.float32), options.num_train_steps
+    share = tf.minimum(done, end) / float(end)
+    decayed = options.learning_rate * (1.0 - share)
+    warmup = options.num_warmup_steps
+    if not warmup:
         return decayed
-    warming = peak * (done / float(num_warmup_steps))
-    return tf.where(done < num_warmup_steps, warming, decayed)
+    warming = options.learning_rate * (done / float(warmup))
+    return tf.where(done < warmup, warming, decayed)
 
 
 def layer_rates(
-    names: Iterable[str],
-    *,
-    layerwise_lr_decay: float = 1.0,
-    trainable_layers: int = ALL_LAYERS,
+    names: Iterable[str], options: TrainOptions
 ) -> dict[str, float]:
     """Returns the factor of the learning rate for each variable, by full name.
 
@@ -59,14 +53,13 @@ def layer_rates(
       arXiv:1905.05583, section 3; for ELECTRA, `_get_layer_lrs` in
       google-research/electra, `model/optimization.py`.
     """
-    names = list(names)
+    names, trainable = list(names), options.trainable_layers
     blocks = {n: int(match[1]) for n in names if (match := _BLOCK.search(n))}
     num_blocks = 1 + max(blocks.values(), default=-1)
-    if trainable_layers > num_blocks:
+    if trainable > num_blocks:
         raise ValueError(
-            f"--trainable_layers={trainable_layers}, but the model has "
-            f"{num_blocks}; give {num_blocks} or less, or {ALL_LAYERS} for "
-            "everything."
+            f"--trainable_layers={trainable}, but the model has {num_blocks}; "
+            f"give {num_blocks} or less, or {ALL_LAYERS} for everything."
         )
     is_electra = any(name.startswith("electra/") for name in names)
     below_head = 2 if is_electra else 0
@@ -79,6 +72,7 @@ def layer_rates(
         else:
             rates[name] = 1.0
             continue
-        if trainable_layers == ALL_LAYERS or below_last < trainable_layers:
-            rates[name] = layerwise_lr_decay ** (below_last + below_head)
+        if trainable == ALL_LAYERS or below_last < trainable:
+            distance = below_last + below_head
+            rates[name] = options.layerwise_lr_decay**distance
     return rates

@@ -8,7 +8,7 @@ from typing import Any
 
 from data.storage import files
 
-RECORD = ".resume.json"
+ENDING = ".resume.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +17,8 @@ class ResumePoint:
 
     Attributes:
       global_step: updates made.
-      examples_seen: examples taken from the training input.
+      examples_seen: examples taken from the training input; None = unknown, as
+        what follows, in a checkpoint of the original.
       seed: the run's; with the step it determines every random number.
       num_examples: in the training input, to detect another input.
       optimizer: its name, to detect another one, whose slots have the same
@@ -31,9 +32,9 @@ class ResumePoint:
     """
 
     global_step: int
-    examples_seen: int
-    seed: int
-    num_examples: int
+    examples_seen: int | None = None
+    seed: int | None = None
+    num_examples: int | None = None
     optimizer: str = "adamw"
     train_seconds: float = 0.0
     arithmetic: str = ""
@@ -48,17 +49,17 @@ def _encode(record: Mapping[str, Any]) -> str:
     return json.dumps({**record, "sha256": checksum}) + "\n"
 
 
-def write_record(prefix: str, record: Mapping[str, Any], index: str) -> None:
+def write(prefix: str, point: ResumePoint, index: str) -> None:
     """Writes the resume record of a checkpoint with this index."""
-    record = {**record, "index_sha256": files.sha256(index)}
-    files.write_text(prefix + RECORD, _encode(record))
+    record = dataclasses.asdict(point) | {"index_sha256": files.sha256(index)}
+    files.write_text(prefix + ENDING, _encode(record))
 
 
-def read_record(prefix: str) -> dict[str, Any]:
-    """Reads a checkpoint's resume record, {} = none; refuses a damaged one."""
-    path = prefix + RECORD
+def read(prefix: str, step: int) -> ResumePoint:
+    """Reads the resume record of a step's checkpoint; refuses a damaged one."""
+    path = prefix + ENDING
     if not files.exists(path):
-        return {}
+        return ResumePoint(step)
     with files.open_read(path) as file:
         data = file.read()
     try:
@@ -72,4 +73,6 @@ def read_record(prefix: str) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged.")
     if is_signed and files.sha256(prefix + ".index") != record["index_sha256"]:
         raise ValueError(f"{prefix}.index is damaged: {path} has its checksum.")
-    return record
+    names = {field.name for field in dataclasses.fields(ResumePoint)}
+    known = {name: record[name] for name in names & record.keys()}
+    return ResumePoint(**known | {"global_step": step})

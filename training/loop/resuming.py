@@ -2,14 +2,13 @@
 
 import dataclasses
 import zlib
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from data.storage import manifests
+from modeling.checkpoints.assign import Variables
 from training.config.run_options import TrainOptions
 from training.devices.strategy import all_workers, num_workers
 from training.loop.checkpointing import CheckpointManager, ResumePoint
@@ -17,60 +16,52 @@ from training.loop.checkpointing import CheckpointManager, ResumePoint
 
 def resume(
     manager: CheckpointManager,
-    saved: Mapping[str, tf.Variable],
+    saved: Variables,
     options: TrainOptions,
     start: ResumePoint,
-    strategy: tf.distribute.Strategy,
 ) -> ResumePoint:
     """Loads the run's newest checkpoint, or `continue_from`, if there is one.
 
-    All workers of the strategy must find the same checkpoint. `saved` maps
-    names to variables, optimizer slots included; `start` is the beginning of a
-    new run. Raises ValueError if a checkpoint was made with another model or
-    optimizer, or the workers find different ones.
+    All workers of the strategy, in whose scope it is called, must find the
+    same checkpoint. `saved` maps names to variables, optimizer slots included;
+    `start` is the beginning of a new run. Raises ValueError if a checkpoint
+    was made with another model or optimizer, or the workers find different
+    ones.
     """
-    step, record = manager.restore(saved) or (0, {})
-    if step:
-        point = _resumed(step, record, options, start)
+    before = manager.restore(saved)
+    if before.global_step:
+        point = _resumed(before, options, start)
     else:
         first_step = _continue(saved, options)
         point = dataclasses.replace(start, global_step=first_step)
-    _check_workers(point, saved, strategy)
+    _check_workers(point, saved)
     return point
 
 
 def _resumed(
-    step: int,
-    record: Mapping[str, Any],
-    options: TrainOptions,
-    start: ResumePoint,
+    before: ResumePoint, options: TrainOptions, start: ResumePoint
 ) -> ResumePoint:
     """Makes the resume point of a checkpoint; warns of what has changed."""
-    _check_optimizer(record, options, options.output_dir)
-    _warn_of_changes(step, record, options, start)
+    _check_optimizer(before, options, options.output_dir)
+    _warn_of_changes(before, options, start)
+    step, seen = before.global_step, before.examples_seen
     logging.info("Resuming %s at step %d.", options.output_dir, step)
-    seen = step * options.train_batch_size
-    made_from = record.get("made_from", {})
-    settings = record.get("settings", {})
     # It began with its own weights, whatever a later command names.
-    origins = ("init_checkpoint", "continue_from") if settings else ()
+    origins = ("init_checkpoint", "continue_from") if before.settings else ()
     now = {n: x for n, x in start.settings.items() if n not in origins}
     return dataclasses.replace(
         start,
         global_step=step,
-        examples_seen=record.get("examples_seen", seen),
-        train_seconds=record.get("train_seconds", 0.0),
-        is_stripped=record.get("is_stripped", False),
-        made_from=made_from | start.made_from,
-        settings=settings | now,
+        examples_seen=step * options.train_batch_size if seen is None else seen,
+        train_seconds=before.train_seconds,
+        is_stripped=before.is_stripped,
+        made_from={**before.made_from, **start.made_from},
+        settings={**before.settings, **now},
     )
 
 
 def _warn_of_changes(
-    step: int,
-    record: Mapping[str, Any],
-    options: TrainOptions,
-    start: ResumePoint,
+    before: ResumePoint, options: TrainOptions, start: ResumePoint
 ) -> None:
     """Warns if the run goes on with another input or other settings."""
     for what, effect in (
@@ -78,35 +69,32 @@ def _warn_of_changes(
         ("num_examples", "another order of the data"),
         ("arithmetic", "another rounding"),
     ):
-        now, before = getattr(start, what), record.get(what)
+        now, was = getattr(start, what), getattr(before, what)
         # The original does not write them.
-        if before not in (None, "", now):
+        if was not in (None, "", now):
             logging.warning(
                 "%s is %s now, but was %s before: the run resumes, with %s.",
-                *(what, now, before, effect),
+                *(what, now, was, effect),
             )
     for name, what in (
         ("made_from", "another input"),
         ("settings", "other settings"),
     ):
-        before, now = record.get(name, {}), getattr(start, name)
+        was, now = getattr(before, name), getattr(start, name)
         # What one of both does not say is not compared.
-        now = {fact: now.get(fact, value) for fact, value in before.items()}
-        if changed := manifests.changes(before, now):
+        now = {fact: now.get(fact, value) for fact, value in was.items()}
+        if changed := manifests.changes(was, now):
             logging.warning(
                 "%s was trained with %s up to step %d: %s. To start from its "
                 "weights, give --init_checkpoint=%s and another --output_dir.",
-                *(options.output_dir, what, step, "; ".join(changed)),
-                options.output_dir,
+                *(options.output_dir, what, before.global_step),
+                *("; ".join(changed), options.output_dir),
             )
 
 
-def _check_workers(
-    point: ResumePoint,
-    saved: Mapping[str, tf.Variable],
-    strategy: tf.distribute.Strategy,
-) -> None:
+def _check_workers(point: ResumePoint, saved: Variables) -> None:
     """Refuses workers that start from different points or weights."""
+    strategy = tf.distribute.get_strategy()
     if num_workers(strategy) == 1:
         return
     weights = 0
@@ -141,53 +129,43 @@ def warn_finished(options: TrainOptions, step: int) -> None:
     )
 
 
-def require_slots(folder: str, is_stripped: bool) -> None:
+def require_slots(point: ResumePoint, folder: str, flag: str = "") -> None:
     """Raises ValueError for training on from a stripped checkpoint."""
-    if is_stripped:
+    if point.is_stripped:
         raise ValueError(
-            f"{folder} was finished with --strip_checkpoint, which removed the "
-            "optimizer slots, so training cannot go on. To start from its "
-            f"weights, give --init_checkpoint={folder} and another "
+            f"{flag}{folder} was finished with --strip_checkpoint, which "
+            "removed the optimizer slots, so training cannot go on. To start "
+            f"from its weights, give --init_checkpoint={folder} and another "
             "--output_dir."
         )
 
 
-def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
+def _continue(saved: Variables, options: TrainOptions) -> int:
     """Loads `continue_from`, if given; returns its step."""
     folder = options.continue_from
     if not folder:
         return 0
-    phase = CheckpointManager(folder, read_only=True)
-    step, record = phase.restore(saved) or (0, {})
-    if not 0 < step < options.last_step:
+    point = CheckpointManager(folder).restore(saved)
+    if not 0 < point.global_step < options.last_step:
         raise ValueError(
-            f"--continue_from={folder} is at step {step}, and training ends at "
-            f"--{options.end[0]}={options.last_step}: it must hold a "
-            "checkpoint before the end. Give the steps of all phases together."
+            f"--continue_from={folder} is at step {point.global_step}, and "
+            f"training ends at --{options.end[0]}={options.last_step}: it must "
+            "hold a checkpoint before the end. Give the steps of all phases."
         )
-    _check_optimizer(record, options, folder)
-    if record.get("is_stripped"):
-        raise ValueError(
-            f"--continue_from={folder} has no optimizer slots, because its run "
-            "was finished with --strip_checkpoint; give "
-            f"--init_checkpoint={folder}, which takes the weights alone."
-        )
-    logging.info(
-        "Continuing %s at step %d, with the input from its beginning.",
-        *(folder, step),
-    )
-    return step
+    _check_optimizer(point, options, folder)
+    require_slots(point, folder, "--continue_from=")
+    logging.info("Continuing %s at step %d.", folder, point.global_step)
+    return point.global_step
 
 
 def _check_optimizer(
-    record: Mapping[str, Any], options: TrainOptions, folder: str
+    point: ResumePoint, options: TrainOptions, folder: str
 ) -> None:
     """Refuses another optimizer's slots, which have the same names."""
-    before = record.get("optimizer", TrainOptions.optimizer)
+    before = point.optimizer
     if before != options.optimizer:
         raise ValueError(
             f"--optimizer={options.optimizer}, but the run of {folder} was "
             f"trained with {before}; give --optimizer={before}, or start from "
-            f"its weights alone: --init_checkpoint={folder} with another "
-            "--output_dir."
+            f"its weights alone: --init_checkpoint={folder}, new --output_dir."
         )

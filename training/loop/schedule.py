@@ -29,10 +29,9 @@ class Schedule:
         options: TrainOptions,
         seconds: float,
         clock: Callable[[], float],
-        strategy: tf.distribute.Strategy,
         share: float = 1.0,
     ):
-        self._strategy = strategy
+        self._strategy = tf.distribute.get_strategy()
         self._options = options
         self._budget = 60.0 * options.num_train_minutes
         part = round(share * options.num_train_steps)

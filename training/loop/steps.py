@@ -5,7 +5,6 @@ resumed run repeats an uninterrupted one bit for bit on one CPU.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -84,15 +83,6 @@ def _compiles_update(options, strategy):
     return not is_tpu(strategy)
 
 
-def _trainable(
-    model: Objective, weights: Mapping[str, tf.Variable], names: Iterable[str]
-) -> dict[str, tf.Variable]:
-    """The named weights that the layers declare as trainable."""
-    layers = model.layers
-    trainable = {v.path for layer in layers for v in layer.trainable_variables}
-    return {name: weights[name] for name in names if name in trainable}
-
-
 class TrainSteps:
     """Updates a model's weights; create it in the strategy's scope.
 
@@ -112,12 +102,10 @@ class TrainSteps:
         self._options = options
         self._on_tpu = is_tpu(self._strategy)
         self.weights = checkpoints.variables_by_name(model.layers)
-        layer_rates = rates.layer_rates(
-            self.weights,
-            layerwise_lr_decay=options.layerwise_lr_decay,
-            trainable_layers=options.trainable_layers,
-        )
-        self._learning = _trainable(model, self.weights, layer_rates)
+        layer_rates = rates.layer_rates(self.weights, options)
+        trainable = {v.path for x in model.layers for v in x.trainable_weights}
+        names = [name for name in layer_rates if name in trainable]
+        self._learning = {name: self.weights[name] for name in names}
         self.arithmetic = model.layers[0].compute_dtype
         in_float16 = self.arithmetic == "float16"
         self.loss_scale = LossScale() if in_float16 else None
@@ -133,17 +121,16 @@ class TrainSteps:
         if self.loss_scale:
             self.saved |= self.loss_scale.saved
         self.metric_names: list[str] = []
-        self._bytes_per_pack = kind_of(self._strategy).bytes_per_pack
+        self._sending = tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=kind_of(self._strategy).bytes_per_pack
+        )
         # A TPU compiles the whole step. It would place a part that is compiled
         # separately on its host.
         is_fused = options.fuse and not self._on_tpu
         self._form = Form.COMPILED if is_fused else Form.STANDARD
-        # Accumulation and loss scaling need dense gradients.
-        self._keeps_slices = (
-            self.optimizer.takes_slices
-            and options.gradient_accumulation_steps == 1
-            and not in_float16
-        )
+        # Accumulation needs dense gradients.
+        is_whole = options.gradient_accumulation_steps == 1
+        self._keeps_slices = self.optimizer.takes_slices and is_whole
         # XLA compiles the gradient only: under a strategy, a compiled function
         # cannot access the variables of another replica.
         self._compute = (
@@ -203,16 +190,15 @@ class TrainSteps:
                 batch, loss_weights, seed, scale
             )
         if not self._keeps_slices:
-            gradients, squares = self._summed(replica, gradients, squares)
+            # TensorFlow sends the last values first, in the order in which
+            # the backward pass computes gradients. The squares need its end.
+            squares, gradients = replica.all_reduce(
+                _SUM, (squares, gradients), self._sending
+            )
         if self.loss_scale:
             gradients = {i: x / scale for i, x in gradients.items()}
             squares = {i: x / (scale * scale) for i, x in squares.items()}
-        rate = rates.learning_rate(
-            position,
-            peak=options.learning_rate,
-            num_train_steps=options.num_train_steps,
-            num_warmup_steps=options.num_warmup_steps,
-        )
+        rate = rates.learning_rate(position, options)
         in_order = [gradients.get(i) for i in range(len(self._learning))]
         norm = self.optimizer.apply(in_order, rate, step, squares)
         figures = [[norm, 1.0], [rate, 1.0]]
@@ -227,17 +213,6 @@ class TrainSteps:
             figures.insert(1, [scale, 1.0])
         share = 1.0 / self._strategy.num_replicas_in_sync
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
-
-    def _summed(self, replica, gradients, squares):
-        if not self._bytes_per_pack:
-            return replica.all_reduce(_SUM, (gradients, squares))
-        # TensorFlow sends the last values first, in the order in which the
-        # backward pass computes gradients. The squares need its end.
-        how = tf.distribute.experimental.CommunicationOptions(
-            bytes_per_pack=self._bytes_per_pack
-        )
-        squares, gradients = replica.all_reduce(_SUM, (squares, gradients), how)
-        return gradients, squares
 
     def _gradients(self, batch, loss_weights, seed, scale):
         """`_micro_gradients` of a device's batch, summed."""

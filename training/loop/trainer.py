@@ -40,16 +40,15 @@ _CALL_SECONDS = 1.0
 _TPU_CALL_SECONDS = 5.0
 
 
-# Takes the step; True = stop training.
-Evaluate = Callable[[int], bool | None]
-
-
 class Trainer:
-    """Trains a model under a strategy; create it in the strategy's scope.
+    """Trains a model under a strategy; use it in the strategy's scope.
 
     Args:
       model: what is trained.
       options: how to train.
+      evaluate: called with the step every `eval_every_steps`, but not at the
+        end. It is called again when a run resumes, because the run may have
+        been stopped there. True = save and stop training.
       clock: returns seconds; measures num_train_minutes.
 
     Raises:
@@ -60,6 +59,7 @@ class Trainer:
         self,
         model: Objective,
         options: TrainOptions,
+        evaluate: Callable[[int], bool | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._strategy = tf.distribute.get_strategy()
@@ -68,10 +68,13 @@ class Trainer:
         parts *= options.gradient_accumulation_steps
         check_batch_size("train_batch_size", options.train_batch_size, parts)
         self._options = options
-        self._steps = TrainSteps(model, options)
-        self._call_seconds = (
-            _TPU_CALL_SECONDS if is_tpu(self._strategy) else _CALL_SECONDS
+        self._evaluate = evaluate
+        self._manager = CheckpointManager(
+            options.output_dir, options.keep_checkpoint_max
         )
+        self._steps = TrainSteps(model, options)
+        on_tpu = is_tpu(self._strategy)
+        self._call_seconds = _TPU_CALL_SECONDS if on_tpu else _CALL_SECONDS
         self._steps_per_call = 1  # until the duration of a step is known
 
     @property
@@ -82,12 +85,10 @@ class Trainer:
     def train(
         self,
         make_batches: Callable[[int, Shard], tf.data.Dataset],
-        manager: CheckpointManager,
         *,
         num_examples: int,
         made_from: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
-        evaluate: Evaluate | None = None,
         share: float = 1.0,
         begin: Callable[[], None] = lambda: None,
     ) -> int:
@@ -97,13 +98,9 @@ class Trainer:
           make_batches: takes the number of examples seen before, and a shard;
             returns the shard's rows of the following batches of
             `train_batch_size` examples.
-          manager: writes the run's checkpoints.
           num_examples: in the whole input.
           made_from: see `ResumePoint`; None = unknown.
           settings: see `ResumePoint`; None = unknown.
-          evaluate: called with the step every `eval_every_steps`, but not at
-            the end. It is called again when a run resumes, because the run
-            may have been stopped there. True = save and stop training.
           share: of the training, after which it ends.
           begin: called before the first step, if there is one.
 
@@ -119,87 +116,71 @@ class Trainer:
           Exception: what `on_step` raised; the step is saved.
         """
         options, saved = self._options, self._steps.saved
-        manager.remove_leftovers()
+        tf.io.gfile.makedirs(options.output_dir)
+        self._manager.remove_leftovers()
         beginning = ResumePoint(
             *(0, 0, options.seed, num_examples, options.optimizer),
             arithmetic=self._steps.arithmetic,
             made_from=made_from or {},
             settings=settings or {},
         )
-        point = resuming.resume(
-            manager, saved, options, beginning, self._strategy
-        )
-        schedule = Schedule(
-            options, point.train_seconds, self._clock, self._strategy, share
-        )
+        point = resuming.resume(self._manager, saved, options, beginning)
+        schedule = Schedule(options, point.train_seconds, self._clock, share)
         if schedule.is_over(point.global_step):
             if share == 1:
                 resuming.warn_finished(options, point.global_step)
             return point.global_step
-        resuming.require_slots(options.output_dir, point.is_stripped)
+        resuming.require_slots(point, options.output_dir)
         begin()
         saves = 0  # unknown
         if not options.num_train_minutes:
             saves = -(-options.last_step // options.save_checkpoints_steps)
-        manager.log_size(saved, saves)
+        self._manager.log_size(saved, saves)
         batches = functools.partial(make_batches, point.examples_seen)
         iterator = iter(distribute(self._strategy, batches))
-        return self._run(iterator, point, schedule, manager, evaluate)
+        return self._run(iterator, point, schedule)
 
-    def _run(
-        self,
-        iterator,
-        point: ResumePoint,
-        schedule: Schedule,
-        manager: CheckpointManager,
-        evaluate: Evaluate | None,
-    ) -> int:
+    def _run(self, iterator, point: ResumePoint, schedule: Schedule) -> int:
         """Trains from a resume point to the end; returns the last step."""
-        saved, done, log = self._steps.saved, False, MetricLog(self._options)
+        options, done, log = self._options, False, MetricLog(self._options)
+        save = functools.partial(self._manager.save, self._steps.saved)
         with (
-            event_file(self._options.output_dir) as events,
+            event_file(options.output_dir) as events,
             self._progress(point.global_step) as progress,
             preemption.deferred(),
         ):
-            stopped = point.global_step > 0 and self._look(evaluate, point)
+            stopped = point.global_step > 0 and self._look(point)
             while not (done or stopped):
                 metrics, seconds, preempted = self._call(
                     iterator, point.global_step, schedule
                 )
-                self._check_finite(metrics, point.global_step, manager)
+                self._check_finite(metrics, point.global_step)
                 step = point.global_step + len(metrics)
-                done = schedule.is_over(step)  # reads the clock for `_after`
-                point = self._after(point, step, schedule)
+                seen = len(metrics) * options.train_batch_size
+                done = schedule.is_over(step)  # reads the clock for `seconds`
+                point = dataclasses.replace(
+                    point,
+                    global_step=step,
+                    examples_seen=point.examples_seen + seen,
+                    train_seconds=schedule.seconds,
+                )
                 names = self.metric_names
                 figures = log.add(names, metrics, step, seconds, is_last=done)
                 progress.advance(len(metrics), figures)
                 due = self._is_save_due(step)
                 error = log.tell(names, metrics, step)
                 if done or preempted or due or error:
-                    manager.save(saved, point)
+                    save(point)
                     events.flush()
                 if error:
                     raise error
                 if preempted:
                     all_workers(self._strategy, [step])  # all have saved
                     raise preemption.Preempted
-                stopped = not done and self._look(evaluate, point)
+                stopped = not done and self._look(point)
                 if stopped and not due:
-                    manager.save(saved, point)
+                    save(point)
         return point.global_step
-
-    def _after(
-        self, point: ResumePoint, step: int, schedule: Schedule
-    ) -> ResumePoint:
-        """The resume point after a later step."""
-        num_steps = step - point.global_step
-        seen = point.examples_seen + num_steps * self._options.train_batch_size
-        return dataclasses.replace(
-            point,
-            global_step=step,
-            examples_seen=seen,
-            train_seconds=schedule.seconds,
-        )
 
     def _progress(self, step: int) -> Progress:
         options = self._options
@@ -244,7 +225,7 @@ class Trainer:
         every = self._options.eval_every_steps
         return every > 0 and step % every == 0
 
-    def _look(self, evaluate: Evaluate | None, point: ResumePoint) -> bool:
+    def _look(self, point: ResumePoint) -> bool:
         """Evaluates if an evaluation is due; True = stop."""
         step = point.global_step
         if not self._is_look_due(step):
@@ -252,10 +233,10 @@ class Trainer:
         if num_workers(self._strategy) > 1:
             # The step is saved. `check_preempted` stops all workers at the same
             # batch: if only one stopped, the others would wait for it.
-            return bool(evaluate(step))
+            return bool(self._evaluate(step))
         try:
             with preemption.heeded():
-                return bool(evaluate(step))
+                return bool(self._evaluate(step))
         except preemption.Preempted:
             # `deferred` raises it again after the step is saved.
             return True
@@ -286,9 +267,8 @@ class Trainer:
             cause = next((line for line in lines if "OOM" in line), lines[0])
             raise ValueError(
                 f"step {first_step}: out of memory ({cause}). Raise "
-                "--gradient_accumulation_steps (the same result in less "
-                "memory), or lower --train_batch_size or --max_seq_length. "
-                "docs/gpu.md says what fits a GPU."
+                "--gradient_accumulation_steps, or lower --train_batch_size or "
+                "--max_seq_length. docs/gpu.md says what fits a GPU."
             ) from error
         except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
             raise ValueError(
@@ -305,9 +285,7 @@ class Trainer:
         most = min(options.iterations_per_loop, self._steps_per_call)
         return min(to_next_stop, most, steps_left)
 
-    def _check_finite(
-        self, metrics: np.ndarray, step: int, manager: CheckpointManager
-    ) -> None:
+    def _check_finite(self, metrics: np.ndarray, step: int) -> None:
         """Stops at the first step whose loss or gradient is not finite."""
         finite = np.isfinite(metrics).all(axis=(1, 2))
         if finite.all():
@@ -315,11 +293,10 @@ class Trainer:
         bad = int(np.argmin(finite))
         pairs = zip(self.metric_names, metrics[bad], strict=True)
         names = [name for name, x in pairs if not np.isfinite(x).all()]
-        saved = manager.latest_step()
-        last_good = "none yet" if saved is None else manager.prefix(saved)
+        saved = self._manager.latest_step()
+        last_good = self._manager.prefix(saved) if saved else "none yet"
         raise FloatingPointError(
             f"step {step + bad + 1}: {', '.join(names)} became nan or "
             f"infinite. The last good checkpoint is kept: {last_good}. Lower "
-            "--learning_rate, lengthen --num_warmup_steps, or look at the "
-            "data of that step."
+            "--learning_rate, lengthen --num_warmup_steps, or check the data."
         )

@@ -236,7 +236,7 @@ def require_same_objective(options: PretrainingOptions) -> None:
     folder = next((x for x in places if x and tf1.has_run(x)), None)
     if not folder:
         return
-    before = CheckpointManager(folder, read_only=True).made_from()
+    before = CheckpointManager(folder).made_from()
     now = made_from(options, None)
     for name in _OF_OBJECTIVE:
         if name in before and before[name] != now.get(name):

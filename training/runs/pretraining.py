@@ -180,7 +180,7 @@ class Run:
             folder = self._options.find(flag)
             # Its own copy may have other bytes.
             if folder and folder.rstrip("/") != os.path.dirname(given or ""):
-                manager = CheckpointManager(folder, read_only=True)
+                manager = CheckpointManager(folder)
                 checksum = manager.made_from().get("vocab_sha256")
                 known.setdefault(checksum, f"--{flag}={folder}")
         known.pop(None, None)
@@ -293,14 +293,12 @@ class Run:
         with naming_damage(records.train.segments, records.train.specs):
             for share, short in options.phases:
                 size = train.train_batch_size * (1 + short)
-                trainer = Trainer(model, train.replace(train_batch_size=size))
-                step = trainer.train(
+                sized = train.replace(train_batch_size=size)
+                step = Trainer(model, sized, evaluate).train(
                     functools.partial(make_batches, short),
-                    self._start.manager,
                     num_examples=count,
                     made_from=run_records.made_from(options, records.train),
                     settings=settings,
-                    evaluate=evaluate,
                     share=share,
                 )
         return step

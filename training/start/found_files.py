@@ -157,7 +157,7 @@ def _require_recorded(
     options: Settings, run: str, described: Description | None
 ) -> None:
     """Refuses other flags than a checkpoint records, if `task.json` is gone."""
-    made_from = CheckpointManager(run, read_only=True).made_from()
+    made_from = CheckpointManager(run).made_from()
     is_known = described or "never_split" not in made_from  # pretrained
     if is_known or options.find("do_train"):  # see `Start.check_input`
         return

@@ -138,6 +138,7 @@ class Start:
         options, folder, config = self.options, self._folder, self.config
         config_file = options.bert_config_file
         setup.check_length(options.max_seq_length, config, config_file)
+        files.check_writable(folder)
         manager = CheckpointManager(folder, options.train.keep_checkpoint_max)
         if not manager.steps():
             return manager
@@ -224,7 +225,7 @@ class Start:
 
         Step 0 = there is none, and the weights are those of init_checkpoint.
         """
-        step, _ = self.manager.restore(weights) or (0, {})
+        step = self.manager.restore(weights).global_step
         if step:
             logging.info("Using %s.", self.manager.prefix(step))
         return step

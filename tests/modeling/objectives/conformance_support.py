@@ -7,7 +7,6 @@ import tensorflow as tf
 from modeling import BertConfig, checkpoints, objectives
 from training.config.objective_options import ObjectiveOptions
 from training.config.run_options import TrainOptions
-from training.loop.checkpointing import CheckpointManager
 from training.loop.trainer import Trainer
 
 CONFIG = BertConfig(
@@ -98,7 +97,6 @@ def trained(
     batch = make_batch(objectives.get(name))
     Trainer(model, train_options(folder, 4, **changes)).train(
         lambda first_example, shard: repeated(batch),
-        CheckpointManager(str(folder)),
         num_examples=ROWS,
     )
     saved = checkpoints.Checkpoint(f"{folder}/model.ckpt-{num_steps}")

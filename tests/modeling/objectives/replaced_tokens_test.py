@@ -246,8 +246,7 @@ def test_the_embeddings_are_shared():
 @pytest.mark.parametrize(
     ("share", "message"),
     [
-        (1.5, "generator_size is 1.5; it must be above 0 and at most 1, "
-              "because a generator that is larger than its discriminator"),
+        (1.5, "generator_size is 1.5; it must be above 0 and at most 1"),
         (0.0, "generator_size is 0.0; it must be above 0"),
     ],
 )  # fmt: skip

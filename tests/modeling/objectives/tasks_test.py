@@ -386,9 +386,9 @@ def test_impossible_tasks_are_refused(config, arguments, message):
 @pytest.mark.parametrize(
     ("kind", "weights", "message"),
     [
-        ("choice", (1.0, 2.0), "for classification and tagging, not choice"),
-        ("classification", (1.0, 2.0), "expected 3, one for each label"),
-        ("classification", (1.0, 0.0, 1.0), "all above 0"),
+        ("choice", (1.0, 2.0), "choice task; .*for classification and tagging"),
+        ("classification", (1.0, 2.0), "give 3 above 0"),
+        ("classification", (1.0, 0.0, 1.0), "give 3 above 0"),
     ],
 )
 def test_class_weights_that_do_not_fit_are_refused(

@@ -1,5 +1,6 @@
 """Checkpoints that are damaged, cut short or half there."""
 
+import dataclasses
 import json
 import os
 import random
@@ -12,7 +13,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from modeling.checkpoints import tf1
 from tests.training.support import FILES
-from training.loop import checkpointing
+from training.loop import resume_point
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 
 
@@ -34,14 +35,13 @@ def variables(value=0.0):
 def restored_step(manager):
     """Restores; all that is restored must be of one step."""
     values = variables()
-    restored = manager.restore(values)
-    if restored is None:
+    point = manager.restore(values)
+    step = point.global_step
+    if not step:
         return None
-    step, record = restored
     for variable in values.values():
         np.testing.assert_array_equal(variable, [step] * 3)
-    assert record["global_step"] == step
-    assert record["examples_seen"] == 8 * step
+    assert point.examples_seen == 8 * step
     return step
 
 
@@ -77,7 +77,7 @@ def test_damage_is_noticed_by_who_reads_only_some_variables(tmp_path):
         whole = path.read_bytes()
         damage(path, position, 0x10)
         only = {"bert/one": variables()["bert/one"]}
-        assert manager.restore(only)[0] == 1
+        assert manager.restore(only).global_step == 1
         path.write_bytes(whole)
 
 
@@ -87,7 +87,7 @@ def test_a_checkpoint_of_the_original_is_checked_too(tmp_path, ending):
     manager = save(tmp_path)
     os.remove(tmp_path / "model.ckpt-2.resume.json")
     values = variables()
-    assert manager.restore(values) == (2, {})
+    assert manager.restore(values) == ResumePoint(2)
     path = tmp_path / f"model.ckpt-2{ending}"
     damage(path, 10, 0x10)
     assert restored_step(manager) == 1
@@ -238,22 +238,19 @@ def stripped(folder, step):
 
 def test_slots_are_removed_and_the_record_stays(tmp_path, caplog):
     manager = save(tmp_path, steps=(2,))
-    before = manager.restore(variables())[1]
+    before = manager.restore(variables())
     manager.strip()
     assert stripped(tmp_path, 2)
     values = variables()
     caplog.clear()
-    step, record = manager.restore(values)
-    assert step == 2
+    point = manager.restore(values)
+    assert point.global_step == 2
     np.testing.assert_array_equal(values["bert/one"], [2] * 3)
     np.testing.assert_array_equal(values["bert/one/adam_m"], [0] * 3)
     # It is known that the slots are not there.
     assert not caplog.records
-    changed = {"index_sha256", "is_stripped"}
-    assert record["is_stripped"] is True and before["is_stripped"] is False
-    assert {k: v for k, v in record.items() if k not in changed} == {
-        k: v for k, v in before.items() if k not in changed
-    }
+    assert not before.is_stripped
+    assert point == dataclasses.replace(before, is_stripped=True)
     index = (tmp_path / "model.ckpt-2.index").read_bytes()
     manager.strip()  # a second time nothing happens
     assert (tmp_path / "model.ckpt-2.index").read_bytes() == index
@@ -277,13 +274,13 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize(
     ("where", "number"),
-    [("_move", 0), ("_move", 1), ("_move", 2), ("write_record", 0)],
+    [("_move", 0), ("_move", 1), ("_move", 2), ("write", 0)],
 )
 def test_a_kill_while_slots_are_removed_leaves_the_weights(
     tmp_path, monkeypatch, where, number
 ):
     manager = save(tmp_path, steps=(2,))
-    module = tf1 if where == "_move" else checkpointing
+    module = tf1 if where == "_move" else resume_point
     original, calls = getattr(module, where), []
 
     def killed(*arguments, **more):
@@ -300,12 +297,12 @@ def test_a_kill_while_slots_are_removed_leaves_the_weights(
             with pytest.raises(Killed):
                 manager.strip()
     values = variables()
-    step, record = CheckpointManager(str(tmp_path)).restore(values)
-    assert (step, record["examples_seen"]) == (2, 16)
+    point = CheckpointManager(str(tmp_path)).restore(values)
+    assert (point.global_step, point.examples_seen) == (2, 16)
     np.testing.assert_array_equal(values["bert/one"], [2] * 3)
     manager.strip()
     assert stripped(tmp_path, 2)
-    assert manager.restore(variables())[1]["is_stripped"]
+    assert manager.restore(variables()).is_stripped
 
 
 def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):

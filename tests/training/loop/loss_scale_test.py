@@ -135,12 +135,12 @@ def test_a_run_of_float32_goes_on_in_float16_and_back(tmp_path, caplog):
     }
     manager.save(weights, ResumePoint(1, 8, 7, 100))
     scale = LossScale()
-    assert manager.restore(weights | scale.saved)[0] == 1
+    assert manager.restore(weights | scale.saved).global_step == 1
     assert float(scale.value) == 32768
     assert "no optimizer slots" not in caplog.text
     scale.update(tf.constant(False))
     manager.save(weights | scale.saved, ResumePoint(2, 16, 7, 100))
-    assert manager.restore(weights)[0] == 2
+    assert manager.restore(weights).global_step == 2
     again = LossScale()
     manager.restore(weights | again.saved)
     assert float(again.value) == 16384

@@ -6,21 +6,21 @@ import tensorflow as tf
 
 from tests.support import rounding
 from tests.training.support import Sgd
-from training.loop import optimizers
+from training.config.run_options import TrainOptions
+from training.loop import optimizers, rates
 from training.loop.lamb import Lamb
 from training.loop.muon import Muon
-from training.loop.rates import layer_rates, learning_rate
+from training.loop.rates import learning_rate
 
 
 def rate(step, warmup=10, steps=60):
-    return float(
-        learning_rate(
-            tf.constant(step, tf.int64),
-            peak=1e-3,
-            num_train_steps=steps,
-            num_warmup_steps=warmup,
-        )
+    options = TrainOptions(
+        output_dir="unused",
+        learning_rate=1e-3,
+        num_train_steps=steps,
+        num_warmup_steps=warmup,
     )
+    return float(learning_rate(tf.constant(step, tf.int64), options))
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,12 @@ NAMES = [
     "bert/pooler/dense/kernel",
     "output_weights",
 ]
+
+
+def layer_rates(names, **options):
+    """The factors of a run with these options."""
+    train = TrainOptions(output_dir="x", num_train_steps=1, **options)
+    return rates.layer_rates(names, train)
 
 
 def test_layers_learn_the_slower_the_lower_they_are():

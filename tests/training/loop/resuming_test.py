@@ -36,7 +36,6 @@ def resume(monkeypatch, folder, change, **options):
             continue_from=options.get("continue_from", ""),
         ),
         ResumePoint(0, 0, 12345, 50),
-        tf.distribute.get_strategy(),
     )
 
 
@@ -82,17 +81,16 @@ def test_a_run_that_resumes_says_what_else_it_was_trained_with(
     saved = {"weight": tf.Variable([1.0, 2.0])}
     options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
     manager = CheckpointManager(str(tmp_path))
-    strategy = tf.distribute.get_strategy()
     point = ResumePoint(7, 100, 12345, 50, settings=options.shaping)
     manager.save(saved, point)
     # What is not known, of an earlier version, is not said.
     for settings in options.shaping, {}:
         start = ResumePoint(0, 0, 12345, 50, settings=settings)
-        resuming.resume(manager, saved, options, start, strategy)
+        resuming.resume(manager, saved, options, start)
     assert not caplog.messages
     changed = options.replace(learning_rate=1e-3, keep_checkpoint_max=9)
     start = ResumePoint(0, 0, 12345, 50, settings=changed.shaping)
-    resumed = resuming.resume(manager, saved, options, start, strategy)
+    resumed = resuming.resume(manager, saved, options, start)
     (message,) = caplog.messages
     assert "up to step 7: learning_rate 5e-05 -> 0.001. " in message
     assert "--init_checkpoint=" in message
@@ -104,16 +102,15 @@ def test_a_run_remembers_what_it_began_with(tmp_path, caplog):
     saved = {"weight": tf.Variable([1.0, 2.0])}
     options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
     manager = CheckpointManager(str(tmp_path))
-    strategy = tf.distribute.get_strategy()
     began = {"init_checkpoint": "/models/a/bert_model.ckpt"}
     manager.save(saved, ResumePoint(7, 100, 12345, 50, settings=began))
     start = ResumePoint(0, 0, 12345, 50)
     # Also if a command does not name it.
-    resumed = resuming.resume(manager, saved, options, start, strategy)
+    resumed = resuming.resume(manager, saved, options, start)
     assert resumed.settings == began
     assert not caplog.messages
     other = {"init_checkpoint": "/models/b/bert_model.ckpt"}
     start = ResumePoint(0, 0, 12345, 50, settings=other)
-    resumed = resuming.resume(manager, saved, options, start, strategy)
+    resumed = resuming.resume(manager, saved, options, start)
     assert resumed.settings == began
     assert "init_checkpoint /models/a/bert_model.ckpt -> " in caplog.text

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from modeling import checkpoints
 from tests.training.support import golden_run
@@ -31,7 +30,6 @@ def make_schedule(clock, seconds=0.0, **options):
         options,
         seconds=seconds,
         clock=clock,
-        strategy=tf.distribute.get_strategy(),
     )
 
 

@@ -1,5 +1,6 @@
 """The loop against the original's trajectory, and against itself."""
 
+import functools
 import json
 
 import numpy as np
@@ -144,13 +145,9 @@ def test_a_resumed_run_repeats_an_uninterrupted_one(goldens, tmp_path):
         if step == 23:
             raise Stop
 
-    train = loop.Trainer.train
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            loop.Trainer,
-            "train",
-            lambda *args, **options: train(*args, evaluate=evaluate, **options),
-        )
+        made = functools.partial(loop.Trainer, evaluate=evaluate)
+        patch.setattr(loop, "Trainer", made)
         with pytest.raises(Stop):
             golden_run(
                 goldens,
