@@ -104,6 +104,11 @@ class SelfAttention(layers.DropoutLayer):
             for name in ("query", "key", "value")
         )
 
+    def build(self, input_shape):
+        """Creates the three projections [H, H]."""
+        for projection in (self.query, self.key, self.value):
+            projection.build(input_shape)
+
     def call(
         self,
         x: tf.Tensor,

@@ -84,6 +84,10 @@ class Pooler(layers.Layer):
         super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size, "tanh")
 
+    def build(self, input_shape):
+        """Builds for inputs [B, S, H]."""
+        self.dense.build((None, input_shape[-1]))
+
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [B, S, H] to [B, H]."""
         return self.dense(x[:, 0])
@@ -170,7 +174,7 @@ class BertModel(layers.DropoutLayer):
         )
         has_pooler = not config.electra
         self.pooler = Pooler(config, **self.inherited) if has_pooler else None
-        self.build((None, config.embedding_width))
+        self.build()
 
     @classmethod
     def from_folder(cls, folder: str, **options: Any) -> Self:
@@ -195,6 +199,17 @@ class BertModel(layers.DropoutLayer):
         """Calls the model; see `call`."""
         refuse_rounded(self, input_ids)
         return super().__call__(input_ids, *args, **kwargs)
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        if not self.embeddings.built:
+            self.embeddings.build()
+        if self.embeddings_project:
+            self.embeddings_project.build((None, self.config.embedding_width))
+        width = (None, self.config.hidden_size)
+        self.encoder.build(width)
+        if self.pooler:
+            self.pooler.build(width)
 
     def call(
         self,

@@ -29,7 +29,6 @@ class BiLSTMLayer(layers.Layer):
     def __init__(self, width, **kwargs):
         super().__init__(**kwargs)
         self.width = width
-        self.units = 2 * width
         options = self.inherited | {"dtype": "float32"}
         # They drop nothing, so their seed has no effect.
         self.forward, self.backward = (
@@ -93,7 +92,14 @@ class BiLSTM(layers.DropoutLayer):
             BiLSTMLayer(width, name=f"layer_{i}", **self.inherited)
             for i in range(NUM_LAYERS)
         ]
-        self.build((None, input_size))
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        size = self.input_size
+        for layer in self.stack:
+            layer.build((None, None, size))
+            size = self.output_size
 
     def call(
         self,

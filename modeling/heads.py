@@ -20,6 +20,11 @@ class Transform(layers.Layer):
         self.dense = self.new_dense(config.embedding_width, config.hidden_act)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
+    def build(self, input_shape):
+        """Builds for inputs [M, H]."""
+        self.dense.build(input_shape)
+        self.layer_norm.build((None, self.dense.units))
+
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [M, H] to [M, E]."""
         return self.layer_norm(self.dense(x))
@@ -42,7 +47,7 @@ class MaskedLM(layers.Layer):
 
     def build(self, input_shape):
         """Creates the transform and output_bias [V] for inputs [M, H]."""
-        super().build(input_shape)
+        self.transform.build(input_shape)
         self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
     def call(
@@ -165,7 +170,11 @@ class SpanHead(layers.Layer):
         super().__init__(name=name, **kwargs)
         self.squad = LinearOutput(2, name="squad", **self.inherited)
         self.hidden_size = hidden_size
-        self.build((None, hidden_size))
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates output_weights [2, H] and output_bias [2]."""
+        self.squad.build((None, self.hidden_size))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 [M, 2]."""
@@ -179,7 +188,11 @@ class LanguageModelHead(layers.Layer):
     def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
         super().__init__(config, name=name, **kwargs)
         self.predictions = MaskedLM(config, **self.inherited)
-        self.build((None, config.hidden_size))
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        self.predictions.build((None, self.config.hidden_size))
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary; see `MaskedLM.call`."""
@@ -190,13 +203,14 @@ class LanguageModelHead(layers.Layer):
 class PretrainingHeads(LanguageModelHead):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
 
-    def build(self, input_shape):
-        """Creates the layer for pairs, and every variable."""
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        super().build()
         stddev = self.config.initializer_range
         self.seq_relationship = LinearOutput(
             2, stddev=stddev, name="seq_relationship", **self.inherited
         )
-        super().build(input_shape)
+        self.seq_relationship.build((None, self.config.hidden_size))
 
     def call(
         self, x: tf.Tensor, pooled_output: tf.Tensor, embedding_table: tf.Tensor
@@ -266,7 +280,12 @@ class DiscriminatorPredictions(layers.Layer):
         self.score = layers.Dense(
             1, stddev=None, name="dense_1", **self.inherited
         )
-        self.build((None, config.hidden_size))
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        self.dense.build((None, self.config.hidden_size))
+        self.score.build((None, self.config.hidden_size))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [B, S, H] to float32 scores [B, S]."""

@@ -117,17 +117,6 @@ class Layer(keras.layers.Layer):
         """Creates a variable [size], which starts at 0; call it in `build`."""
         return self.add_weight(name=name, shape=(size,), initializer="zeros")
 
-    def build(self, input_shape):
-        """Builds the layers within this one in the order of their creation.
-
-        The width of the input is that of the layer before, its `units`, or
-        stays the same.
-        """
-        for part in self._flatten_layers(include_self=False, recursive=False):
-            if not part.built:  # unlike embeddings of another encoder
-                part.build(input_shape)
-            input_shape = (None, getattr(part, "units", input_shape[-1]))
-
     def get_config(self):
         """Returns the constructor's arguments and what is frozen, for Keras."""
         config = super().get_config()

@@ -22,6 +22,11 @@ class ResidualOutput(layers.DropoutLayer):
         self.dense = self.new_dense(config.hidden_size)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
+    def build(self, input_shape):
+        """Builds for inputs [M, input_shape[-1]]."""
+        self.dense.build(input_shape)
+        self.layer_norm.build((None, self.dense.units))
+
     def call(
         self,
         x: tf.Tensor,
@@ -51,6 +56,11 @@ class Attention(layers.DropoutLayer):
         options = {**self.inherited, "seed": self.seed_generator}
         self.self_attention = SelfAttention(config, **options)
         self.output_layer = ResidualOutput(config, **options)
+
+    def build(self, input_shape):
+        """Builds for inputs [M, H]."""
+        self.self_attention.build(input_shape)
+        self.output_layer.build(input_shape)
 
     def call(
         self,
@@ -91,6 +101,12 @@ class TransformerBlock(layers.DropoutLayer):
         self.intermediate = Intermediate(config, **self.inherited)
         self.output_layer = ResidualOutput(config, **options)
 
+    def build(self, input_shape):
+        """Builds for inputs [M, H]."""
+        self.attention.build(input_shape)
+        self.intermediate.build(input_shape)
+        self.output_layer.build((None, self.config.intermediate_size))
+
     def call(
         self,
         x: tf.Tensor,
@@ -124,8 +140,11 @@ class Intermediate(layers.Layer):
 
     def __init__(self, config: BertConfig, *, name="intermediate", **kwargs):
         super().__init__(config, name=name, **kwargs)
-        self.units = config.intermediate_size
-        self.dense = self.new_dense(self.units, config.hidden_act)
+        self.dense = self.new_dense(config.intermediate_size, config.hidden_act)
+
+    def build(self, input_shape):
+        """Builds for inputs [M, H]."""
+        self.dense.build(input_shape)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps [M, H] to [M, intermediate_size]."""
@@ -165,6 +184,11 @@ class Encoder(layers.DropoutLayer):
             TransformerBlock(config, name=f"layer_{i}", **options)
             for i in range(config.num_hidden_layers)
         ]
+
+    def build(self, input_shape):
+        """Builds for inputs [M, H]."""
+        for block in self.blocks:
+            block.build(input_shape)
 
     def call(
         self,
