@@ -32,15 +32,9 @@ def words_of_pieces(
     pieces = tf.RaggedTensor.from_row_splits(ids.values, bounds)
     # A text begins with the first of its words.
     splits = tf.searchsorted(first, ids.row_splits, out_type=tf.int64)
-
-    def of_texts(values):
-        return tf.RaggedTensor.from_row_splits(values, splits)
-
-    return (
-        of_texts(pieces),
-        of_texts(tf.gather(starts.values, first)),
-        of_texts(tf.gather(ends.values, bounds[1:] - 1)),
-    )
+    last = tf.gather(ends.values, bounds[1:] - 1)
+    columns = pieces, tf.gather(starts.values, first), last
+    return tuple(tf.RaggedTensor.from_row_splits(x, splits) for x in columns)
 
 
 def tagged_rows(
