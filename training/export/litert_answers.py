@@ -189,8 +189,10 @@ class _Encoder(LiteAnswers):
 
 def predictions(kind: str, logits: np.ndarray) -> np.ndarray:
     """Turns logits [..., L] into what a `TaskModel` of the kind predicts."""
-    from scipy.special import expit, softmax
-
+    # Not by SciPy, which takes longer to load than the model.
     if kind == "regression":
         return logits
-    return expit(logits) if kind == "multilabel" else softmax(logits, axis=-1)
+    if kind == "multilabel":
+        return 1 / (1 + np.exp(-logits))
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
