@@ -50,6 +50,6 @@ def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
     """
     if strip_checkpoint and not do_train:
         raise ValueError(
-            "--strip_checkpoint is for runs that train; give --do_train, too, "
-            "and the flags of the run. It trains nothing if it is finished."
+            "--strip_checkpoint removes what training needs; give --do_train, "
+            "too, and the flags of the run. A finished run trains nothing."
         )
