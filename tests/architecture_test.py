@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_916,
-    "training": 11_881,
-    "modeling": 3_919,
-    "studies": 1_482,
-    "demo": 388,
-    "programs": 766,
+    "data": 9_194,
+    "training": 11_137,
+    "modeling": 3_791,
+    "studies": 1_372,
+    "demo": 378,
+    "programs": 752,
 }
-MOST_DOCSTRINGS = 8_529
+MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")
