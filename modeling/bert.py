@@ -357,7 +357,8 @@ def _of_dict(inputs):
     if "input_ids" not in names or unknown or len(segments) > 1:
         raise ValueError(
             f"a dict of {', '.join(sorted(map(str, names))) or 'nothing'}; "
-            "expected input_ids and perhaps input_mask and segment_ids."
+            "expected input_ids and, if you have them, input_mask (1 = real) "
+            "and one of segment_ids and token_type_ids. Leave others out."
         )
     of_segments = inputs[segments.pop()] if segments else None
     return inputs["input_ids"], inputs.get("input_mask"), of_segments

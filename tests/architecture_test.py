@@ -37,9 +37,9 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_194,
+    "data": 9_199,
     "training": 11_137,
-    "modeling": 3_791,
+    "modeling": 3_792,
     "studies": 1_372,
     "demo": 378,
     "programs": 752,

@@ -129,7 +129,7 @@ def _paths(folders: Iterable[str], *names: str) -> list[str]:
 
 def _check_files(options: EnsembleOptions) -> None:
     """Refuses folders that do not fit the flags or would be overwritten."""
-    places = set(map(os.path.realpath, options.runs))
+    places = {os.path.realpath(folder) for folder in options.runs}
     if len(places) < max(2, len(options.runs)):
         runs = ",".join(options.runs)
         raise ValueError(f"--runs={runs}: give two folders or more, each once.")

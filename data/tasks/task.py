@@ -134,7 +134,8 @@ class Task:
         if not count:
             raise ValueError(
                 f"--task_name={self.name}: the {set_name} set is empty, "
-                "expected at least one row; a carriage return alone ends none."
+                "expected at least one row; lines end with a line feed, not "
+                "with a carriage return alone."
             )
         if empty:
             # Some real sets, such as QQP, have a few. They are kept because a

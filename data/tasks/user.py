@@ -124,11 +124,15 @@ class UserTable(Task):
 
     def _labels_of_training(self) -> tuple[str, ...]:
         """The labels of the training file, with the rows of `dev_share`."""
-        first, counts = next(self.table("train"), None), Counter()
+        first, counts = None, Counter()
         if self.kind == "choice":
+            first = next(self.table("train"), None)
             choices = self._choices_of(first) if first else ()
             return tuple(str(i) for i in range(len(choices)))
-        for labels in rows.converted(self.table("train"), self._labels_of):
+        for row, labels in rows.converted(
+            self.table("train"), lambda row: (row, self._labels_of(row))
+        ):
+            first = first or row
             counts.update(labels)
         if first:
             _warn_of_header(first, self._labels_of(first), counts)

@@ -96,12 +96,12 @@ def test_missing_inputs_mean_all_real_and_segment_0(bert):
     [
         (([101, 102],), r"input_ids has the shape \(2,\); expected \[batch"),
         (([],), r"input_ids has the shape \(0,\)"),
-        (([[1, 2], [3]],), r"lengths \(1, 2\); pad them .* input_mask with 0"),
+        (([[1, 2], [3]],), r"lengths \(1, 2\); pad them, .* input_mask with 0"),
         (
             (IDS, [[[1, 1], [1]]]),
-            r"lengths \(1, 2\); pad them .* input_mask with 0",
+            r"lengths \(1, 2\); pad them, .* input_mask with 0",
         ),
-        ((np.array([["a"]]),), "input_ids holds texts; .* Tokenize them"),
+        ((np.array([["a"]]),), "input_ids holds texts, .* tokenize them"),
         ((np.ones([1, 7], np.int32),), "7 wordpieces long.* 6 positions"),
         ((IDS, MASK[:, :5]), r"input_mask has the shape \(8, 5\), but .*8, 6"),
         ((IDS, None, IDS[0]), r"token_type_ids has the shape \(6,\), but"),

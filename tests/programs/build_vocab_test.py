@@ -48,7 +48,7 @@ def test_missing_input_ends_in_one_line(tmp_path):
         (
             "--reserved_tokens=[UNK],[PAD]",
             "--reserved_tokens=[UNK],[PAD]; they must begin with [PAD] and "
-            "hold [PAD],[UNK],[CLS],[SEP],[MASK].",
+            "hold [PAD],[UNK],[CLS],[SEP],[MASK], each once and as one word.",
         ),
     ],
 )

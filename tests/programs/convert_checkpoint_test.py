@@ -384,7 +384,7 @@ def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
     (source / "bert_config.json").unlink()
     refused(
         FileNotFoundError,
-        "bert_config.json: no such .* --bert_config_file",
+        "bert_config.json: no such .*--bert_config_file",
         source,
         target,
         kind="tagging",

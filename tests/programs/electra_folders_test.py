@@ -299,7 +299,7 @@ def test_what_has_a_counterpart_is_converted(
         (
             {"electra_part": "generator"},
             {"hidden_act": "relu"},
-            "hidden_act is 'relu', but the generator's head",
+            "hidden_act is 'relu', but a generator of Hugging",
         ),
         ({}, {"electra": False, "embedding_size": None}, "is an ELECTRA, but"),
         ({}, {"embedding_size": 5}, "does not fit the configuration"),

@@ -158,7 +158,7 @@ def test_flags_that_contradict_are_refused(options, change, train, message):
 def test_a_first_phase_that_is_not_there_is_refused(phases):
     changed = dataclasses.replace(phases[1].train, continue_from="/no/run")
     with pytest.raises(
-        FileNotFoundError, match="^--continue_from=/no/run is not there; it"
+        FileNotFoundError, match="^--continue_from=/no/run is not there; g"
     ):
         pretraining.run(dataclasses.replace(phases[1], train=changed))
 

@@ -77,7 +77,7 @@ def test_an_export_is_of_the_model_as_it_is_made(
     flags = "--do_export", "--export_dir=unused", "--n_best_size=3"
     done = run(pytestconfig.rootpath, goldens, answered[0], *flags)
     assert done.returncode == 1
-    assert "--n_best_size=3: --do_export exports" in done.stderr
+    assert "--n_best_size=3: the model of " in done.stderr
     assert "with --n_best_size=20. Leave the flag out" in done.stderr
 
 

@@ -52,7 +52,7 @@ def test_a_storage_that_is_not_there_is_named():
 def test_a_folder_without_a_model_says_what_it_holds(original, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
-    refused(empty, FileNotFoundError, "empty holds no model, but nothing. Exp")
+    refused(empty, FileNotFoundError, "empty holds no model, but nothing. Give")
     for number in range(20):
         (empty / f"part-{number:02}.txt").touch()
     refused(

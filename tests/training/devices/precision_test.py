@@ -191,7 +191,6 @@ def test_a_run_that_goes_on_in_another_arithmetic_says_so(tmp_path, caplog):
             saved,
             TrainOptions(output_dir=str(tmp_path), num_train_steps=10),
             ResumePoint(0, 0, 12345, 50, arithmetic=arithmetic),
-            tf.distribute.get_strategy(),
         )
 
     # Written before the arithmetic was: nothing is known of it.

@@ -177,7 +177,7 @@ def test_an_unknown_label_and_other_models_are_refused(model):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"do_eval": False}, "--explain_errors=3.*--do_eval"),
+        ({"do_eval": False}, "--explain_errors needs --do_eval"),
         ({"kind": "regression"}, "--explain_errors.*regression"),
     ],
 )

@@ -108,9 +108,9 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
         getattr(run.model.head, name).assign(golden[f"initial/{name}"])
     rate = rates.learning_rate
 
-    def golden_rate(step, **schedule):
+    def golden_rate(step, options):
         late = tf.reduce_any([step == s for s in (0, *READ_BEFORE[task])])
-        return rate(step - tf.cast(late, step.dtype), **schedule)
+        return rate(step - tf.cast(late, step.dtype), options)
 
     monkeypatch.setattr(rates, "learning_rate", golden_rate)
     losses = record_losses(monkeypatch)
