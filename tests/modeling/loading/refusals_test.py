@@ -58,7 +58,7 @@ def test_a_folder_without_a_model_says_what_it_holds(original, tmp_path):
     refused(
         empty,
         FileNotFoundError,
-        "no model, but part-00.txt, .*part-19.txt. Expected "
+        "no model, but part-00.txt, .*part-19.txt. Give "
         "bert_config.json, vocab.txt and a checkpoint such as bert_model.ckpt",
     )
     (original / "bert_model.ckpt.index").unlink()
