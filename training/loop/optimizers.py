@@ -3,6 +3,7 @@
 Pure functions for the arithmetic, one thin class for the state.
 """
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -190,7 +191,10 @@ class AdamWeightDecay:
         figures = map(each, (norm, rate, step))
         for *lists, norm, rate, step in zip(*rows, *figures, strict=True):
             variables, m, v, gradients = map(list, lists)
-            with tf.device(variables[0].device):
+            place = contextlib.nullcontext()
+            if len(first) > 1:
+                place = tf.device(variables[0].device)
+            with place:
                 places = zip(m, v, gradients, strict=True)
                 gradients = [_add_rows(*place, norm) for place in places]
                 self._compiled(variables, m, v, gradients, norm, rate, step)
