@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_199,
-    "training": 11_141,
+    "training": 11_146,
     "modeling": 3_792,
     "studies": 1_372,
     "demo": 378,

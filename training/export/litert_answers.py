@@ -104,18 +104,25 @@ class _Tagger(_Classifier):
     def answer(self, text):
         spans = self._tokenizer.spans(text)
         words = [text[start:end] for start, end in spans]
-        labels, scores = [], []
-        rows = self._rows(TaggingExample("", words)) if words else ()
-        for row, found in rows:
-            found = found[np.array(row["label_mask"][: len(found)]) == 1]
-            labels += [self._said["labels"][i] for i in found.argmax(axis=1)]
-            scores += found.max(axis=1).tolist()
+        labels, scores = self.label_words(words)
         return {
             "starts": [start for start, _ in spans],
             "ends": [end for _, end in spans],
             "label": labels,
             "score": scores,
         }
+
+    def label_words(
+        self, words: Sequence[str]
+    ) -> tuple[list[str], list[float]]:
+        """Returns the labels of a sentence's words, and their probabilities."""
+        labels, scores = [], []
+        rows = self._rows(TaggingExample("", words)) if words else ()
+        for row, found in rows:
+            found = found[np.array(row["label_mask"][: len(found)]) == 1]
+            labels += [self._said["labels"][i] for i in found.argmax(axis=1)]
+            scores += found.max(axis=1).tolist()
+        return labels, scores
 
 
 class _Reader(LiteAnswers):
