@@ -196,7 +196,7 @@ class _Encoder(LiteAnswers):
 
 def predictions(kind: str, logits: np.ndarray) -> np.ndarray:
     """Turns logits [..., L] into what a `TaskModel` of the kind predicts."""
-    # Not by SciPy, which takes longer to load than the model.
+    # Not by SciPy, whose import takes a third of a second.
     if kind == "regression":
         return logits
     if kind == "multilabel":
