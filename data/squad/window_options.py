@@ -18,7 +18,11 @@ class WindowOptions(Settings, kw_only=False):
         64, "Wordpieces of a question; longer ones are cut, and counted."
     )
 
-    def _check(self) -> None:
+    def check_room(self) -> None:
+        """Raises ValueError if the longest question leaves no room for text.
+
+        Call it when `found_files.fill` has completed the options.
+        """
         # The original's check and words.
         if self.max_seq_length <= self.max_query_length + NUM_SPECIAL:
             raise ValueError(

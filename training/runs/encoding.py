@@ -17,7 +17,7 @@ from data.vectors.text_rows import read_texts
 from modeling.checkpoints import tf1
 from training.config.vector_options import EncodingOptions
 from training.devices.strategy import is_tpu, policy_of
-from training.start import found_files
+from training.start import remembered
 from training.start.description import warn_if_unfinished
 from training.start.start import NOT_USED
 from training.vectors.extractor import open_strategy
@@ -67,7 +67,7 @@ def make_model(options: EncodingOptions) -> TextVectors:
         )
         warn_if_unfinished(loaded.folder, loaded.description)
         changes = options.form.changed()
-        found_files.warn_of_other_form(loaded.folder, changes)
+        remembered.warn_of_other_form(loaded.folder, changes)
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
         vectors = TextVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.

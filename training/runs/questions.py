@@ -66,6 +66,7 @@ class Run:
     def __init__(self, options: SquadOptions):
         found = read_files(options, kinds=["span"])
         options, config, self._tokenizer, source, self._described = found
+        options.windows.check_room()
         _warn_of_stride(options.windows)
         if options.score_padding:
             options = options.replace(trim_batches=False)

@@ -24,7 +24,7 @@ from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.loop import events
-from training.start import description, found_files
+from training.start import description, remembered
 from training.start.start import Files, Start, check_outputs, read_files
 
 _RESULTS = ("eval_results.txt", "metrics.json")
@@ -233,7 +233,7 @@ def _form_of(found: Files) -> VectorForm:
     if not trained:
         if beside and not options.do_train:
             changes = options.form.changed()
-            found_files.warn_of_other_form(source.path, changes)
+            remembered.warn_of_other_form(source.path, changes)
         return form
     data = getattr(found.described, "data", {})
     changed = {n: (getattr(trained, n), getattr(form, n)) for n in vars(form)}

@@ -286,11 +286,6 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"max_seq_length": 67},
-            r"The max_seq_length \(67\) must be greater than max_query_length "
-            r"\(64\) \+ 3",
-        ),
         ({"doc_stride": 0}, "--doc_stride=0; it must be at least 1."),
         ({"max_query_length": 0}, "--max_query_length=0; it must be at"),
     ],
@@ -312,3 +307,13 @@ def test_records_have_the_original_s_features():
         "is_impossible",
     ]
     assert feature_specs(8, is_training=False) == feature_specs(8, True)[:4]
+
+
+def test_a_window_has_room_for_text():
+    WindowOptions(max_seq_length=68).check_room()
+    with pytest.raises(ValueError) as error:
+        WindowOptions(max_seq_length=67).check_room()
+    # The original's words.
+    assert str(error.value) == (
+        "The max_seq_length (67) must be greater than max_query_length (64) + 3"
+    )

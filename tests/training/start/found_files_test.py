@@ -358,3 +358,20 @@ def test_weights_that_are_gone_are_named(goldens, out):
     options = squad_support.make_options(goldens, out, init_checkpoint=None)
     with pytest.raises(FileNotFoundError, match="/gone/model.ckpt-1"):
         found_files.fill(options)
+
+
+def test_a_length_fits_the_questions_of_the_model(goldens, out):
+    """Beside the default of 64 wordpieces in a question, 64 are too few."""
+    write_questions(goldens, out)
+    options = squad_support.make_options(
+        *(goldens, out),
+        init_checkpoint=None,
+        do_train=False,
+        max_seq_length=64,
+        max_query_length=64,
+    )
+    options = options.replace(given=frozenset({"max_seq_length"}))
+    found, _, _ = found_files.fill(options)
+    found.windows.check_room()
+    assert found.windows.max_query_length == 16
+    assert found.windows.max_seq_length == 64

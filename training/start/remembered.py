@@ -1,0 +1,184 @@
+"""What a command leaves out of the flags that its model was made with."""
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from absl import logging
+
+from data.settings import Settings, first_change, names_of
+from data.storage import manifests
+from data.storage.json_files import find_json
+from data.tasks import has_dev_file, task_names, task_options
+from modeling.checkpoints import model_folder
+from modeling.checkpoints.vector_form import VectorForm
+from training.config.distill_options import DistillOptions
+from training.loop.checkpointing import CheckpointManager
+from training.start.description import Description
+from training.start.source import Source
+
+# Flags of a task whose defaults `task.json` does not name.
+_READ_BY = {"kind", "label_column", "label_separator"}
+
+
+def of_run(
+    options: Settings, run: str, described: Description | None
+) -> Mapping[str, Any]:
+    """Returns what a trained folder says of options; `described` None = lost.
+
+    Raises ValueError if it is lost, and the checkpoint was made with others.
+    """
+    _require_recorded(options, run, described)
+    return settings_of(run, described) or Source(run).tokenizer_flags
+
+
+def settings_of(folder: str, described: Description | None) -> dict[str, Any]:
+    """Returns what a folder's `task.json` and `head.json` say of options."""
+    head = os.path.join(folder, model_folder.HEAD)
+    values = described.options() if described else {}
+    return values | find_json(head)
+
+
+def _require_recorded(
+    options: Settings, run: str, described: Description | None
+) -> None:
+    """Refuses other flags than a checkpoint records, if `task.json` is gone."""
+    made_from = CheckpointManager(run).made_from()
+    is_known = described or "never_split" not in made_from  # pretrained
+    if is_known or options.find("do_train"):  # see `Start.check_input`
+        return
+    names = names_of(type(options)) - names_of(DistillOptions)
+    recorded = {n: made_from[n] for n in sorted(names & made_from.keys())}
+    now = {name: options.find(name) for name in recorded}
+    now["never_split"] = [*now["never_split"]]  # as JSON holds it
+    if long_text := getattr(options, "long_text", None):
+        recorded["long_text_stride"] = made_from.get("stride", 0)
+        now["long_text_stride"] = long_text.stride_of(now["max_seq_length"])
+    if changed := manifests.changes(recorded, now):
+        raise ValueError(
+            f"{run} has no task.json, and its run had other flags: "
+            f"{'; '.join(changed)}. Put the file back, or give those flags."
+        )
+    logging.warning("%s has no task.json: give all flags of its run.", run)
+
+
+def complete(
+    options: Settings, made_with: Mapping[str, Any], folder: str
+) -> Settings:
+    """Returns options with the settings of a model that the command lacks.
+
+    A flag that the command gives, and that differs, is used for this command;
+    the log says so.
+    """
+    # Differs from the original: a flag that is left out has its default there,
+    # because the original keeps nothing but weights. A model of cased texts
+    # then reads them lower-cased, without a warning.
+    names = names_of(type(options)) | {"long_text"}
+    if options.find("do_train"):
+        names.discard("save_best")  # it needs --eval_every_steps, too
+    else:
+        names -= names_of(DistillOptions)
+    known = {n: value for n, value in made_with.items() if n in names}
+    of_task = known.pop("task_options", {})
+    if hasattr(options, "task_name"):
+        options = _with_task(options, known.pop("task_name", ""))
+    now = {name: getattr(options, name, options.find(name)) for name in known}
+    given = now if options.given is None else options.given
+    changed = _left_out(known, now, given, folder)
+    if of_task and options.given is not None:
+        name = made_with.get("task_name", "")
+        of_task = _read_by(name, options.task_options) | of_task
+        changed["task_options"] = _task_options(options, of_task, folder)
+    return options.replace(**changed)
+
+
+def _with_task(options: Settings, name: str) -> Settings:
+    """Names the task, unless the command does: one model reads tsv and csv."""
+    if options.task_name:
+        return options
+    if not name:
+        raise ValueError(
+            "Flag --task_name must have a value other than None: "
+            f"--output_dir={options.find('output_dir')} has no task.json "
+            "of a model that was trained there, which would name the task."
+        )
+    logging.info("--task_name=%s, as the model's folder says.", name)
+    return options.replace(task_name=name)
+
+
+def _read_by(task_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Defaults of given flags, with which a model may have been trained."""
+    is_known = task_name.lower() in task_names()
+    usual = task_options(task_name) if is_known else {}
+    return {
+        n: usual[n] for n in _READ_BY & given.keys() & usual.keys() if usual[n]
+    }
+
+
+def _task_options(
+    options: Settings, of_task: Mapping[str, Any], folder: str
+) -> dict[str, Any]:
+    """Returns the options of the command's task; it gives some of them."""
+    given, usual = dict(options.task_options), task_options(options.task_name)
+    of_task = {n: value for n, value in of_task.items() if n in usual}
+    now = {n: usual[n] for n in options.given & usual.keys()} | given
+    kind = now.get("kind")
+    if kind not in (None, of_task.get("kind", "single")):
+        of_task.pop("choice_columns", None)  # which are of the other kind
+        given["kind"] = kind
+    if "dev_share" in of_task:
+        of_task["dev_share"] = _dev_share(of_task, options, folder)
+    return given | _left_out(of_task, now, now, folder)
+
+
+def _dev_share(
+    of_task: Mapping[str, Any], options: Settings, folder: str
+) -> float | None:
+    """The share of the dev set that a command uses; None = it has a dev file.
+
+    Raises ValueError if it would score rows that the model was trained on.
+    """
+    trained, given = of_task["dev_share"], options.task_options
+    share = given.get("dev_share")
+    if share is None:
+        where = options.task_name, options.data_dir, {**of_task, **given}
+        return None if has_dev_file(*where) else trained
+    if share != trained and not options.find("do_train"):
+        was = "none" if trained is None else f"--dev_share={trained}"
+        raise ValueError(
+            f"--dev_share={share}, but the model of {folder} was trained with "
+            f"{was}, so that it would be scored on rows that it was trained "
+            "on. Leave the flag out, or give other rows by --dev_file."
+        )
+    return trained  # `_left_out` warns of another one
+
+
+def _left_out(
+    made_with: Mapping[str, Any],
+    now: Mapping[str, Any],
+    given: Collection[str],
+    folder: str,
+) -> dict[str, Any]:
+    """Returns the values that a command leaves out; warns of other ones."""
+    left_out = {}
+    for name, value in made_with.items():
+        if value == now.get(name):
+            continue
+        flag, ours, theirs = first_change(name, now.get(name), value)
+        if name in given:
+            logging.warning(
+                "--%s=%s, but the model of %s was made with %s; this command "
+                "uses %s.",
+                *(flag, ours, folder, theirs, ours),
+            )
+        else:
+            logging.info("--%s=%s, as %s says.", flag, theirs, folder)
+            left_out[name] = value
+    return left_out
+
+
+def warn_of_other_form(folder: str, changes: Mapping[str, Any]) -> None:
+    """Warns of flags with which a model's vectors were not trained."""
+    if form := VectorForm.find(folder):
+        made_with = {name: getattr(form, name) for name in changes}
+        _left_out(made_with, changes, changes, folder)
