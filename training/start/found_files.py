@@ -46,38 +46,25 @@ def fill(
     if described and is_trained and description.is_elsewhere(described.weights):
         described = None  # of an earlier command, about another model
     description.require_kind(run, described, kinds)
+    source, changed = Source(options.find("init_checkpoint")), {}
     if is_trained:
-        source = Source(options.find("init_checkpoint"))
         made_with = remembered.of_run(options, run, described)
         folder = run
     else:
-        named = options.find("init_checkpoint")
-        options, source = _begin_with(options, run, described)
-        found = _beside(source, run, described, answers, bool(named))
+        is_named = bool(source.path)
+        if described and described.weights and not is_named:
+            # An earlier command, or a conversion, said which weights it is
+            # about.
+            source = Source(model_folder.place_of(run, described.weights))
+            source.require()
+            changed["init_checkpoint"] = source.path
+        _require_no_other_model(options, source)
+        found = _beside(source, run, described, answers, is_named)
         described, folder, made_with = found
-    options = remembered.complete(options, made_with, folder)
+    changed |= remembered.left_out(options, made_with, folder)
     given = {flag: options.find(flag) for flag in FILES}
-    found = find(given, output_dir, source, needed, configure)
-    return options.replace(**found), source, described
-
-
-def _begin_with(
-    options: Settings, run: str, described: Description | None
-) -> tuple[Settings, Source]:
-    """Finds the model of --init_checkpoint, where nothing was trained yet.
-
-    An earlier command, or a conversion, may have said which it is.
-    """
-    weights = described.weights if described else ""
-    is_said = weights and not options.find("init_checkpoint")
-    if is_said:
-        weights = model_folder.place_of(run, weights)
-        options = options.replace(init_checkpoint=weights)
-    source = Source(options.find("init_checkpoint"))
-    if is_said:
-        source.require()
-    _require_no_other_model(options, source)
-    return options, source
+    changed |= find(given, output_dir, source, needed, configure)
+    return options.replace(**changed), source, described
 
 
 def _require_no_other_model(options: Settings, source: Source) -> None:

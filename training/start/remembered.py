@@ -62,10 +62,10 @@ def _require_recorded(
     logging.warning("%s has no task.json: give all flags of its run.", run)
 
 
-def complete(
+def left_out(
     options: Settings, made_with: Mapping[str, Any], folder: str
-) -> Settings:
-    """Returns options with the settings of a model that the command lacks.
+) -> dict[str, Any]:
+    """Returns the settings of a model that the command lacks.
 
     A flag that the command gives, and that differs, is used for this command;
     the log says so.
@@ -79,31 +79,29 @@ def complete(
     else:
         names -= names_of(DistillOptions)
     known = {n: value for n, value in made_with.items() if n in names}
-    of_task = known.pop("task_options", {})
+    of_task, task = known.pop("task_options", {}), {}
     if hasattr(options, "task_name"):
-        options = _with_task(options, known.pop("task_name", ""))
+        trained = known.pop("task_name", "")
+        task["task_name"] = name = options.task_name or _named(trained, options)
+        if of_task and options.given is not None:
+            of_task = _read_by(trained, options.task_options) | of_task
+            found = _task_options(options, name, of_task, folder)
+            task["task_options"] = found
     now = {name: getattr(options, name, options.find(name)) for name in known}
     given = now if options.given is None else options.given
-    changed = _left_out(known, now, given, folder)
-    if of_task and options.given is not None:
-        name = made_with.get("task_name", "")
-        of_task = _read_by(name, options.task_options) | of_task
-        changed["task_options"] = _task_options(options, of_task, folder)
-    return options.replace(**changed)
+    return task | _left_out(known, now, given, folder)
 
 
-def _with_task(options: Settings, name: str) -> Settings:
-    """Names the task, unless the command does: one model reads tsv and csv."""
-    if options.task_name:
-        return options
-    if not name:
+def _named(trained: str, options: Settings) -> str:
+    """The task that a model was trained for; a command need not name it."""
+    if not trained:
         raise ValueError(
             "Flag --task_name must have a value other than None: "
             f"--output_dir={options.find('output_dir')} has no task.json "
             "of a model that was trained there, which would name the task."
         )
-    logging.info("--task_name=%s, as the model's folder says.", name)
-    return options.replace(task_name=name)
+    logging.info("--task_name=%s, as the model's folder says.", trained)
+    return trained
 
 
 def _read_by(task_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,10 +114,10 @@ def _read_by(task_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _task_options(
-    options: Settings, of_task: Mapping[str, Any], folder: str
+    options: Settings, name: str, of_task: Mapping[str, Any], folder: str
 ) -> dict[str, Any]:
-    """Returns the options of the command's task; it gives some of them."""
-    given, usual = dict(options.task_options), task_options(options.task_name)
+    """Returns the options of a command's task; the command gives some."""
+    given, usual = dict(options.task_options), task_options(name)
     of_task = {n: value for n, value in of_task.items() if n in usual}
     now = {n: usual[n] for n in options.given & usual.keys()} | given
     kind = now.get("kind")
@@ -127,12 +125,12 @@ def _task_options(
         of_task.pop("choice_columns", None)  # which are of the other kind
         given["kind"] = kind
     if "dev_share" in of_task:
-        of_task["dev_share"] = _dev_share(of_task, options, folder)
+        of_task["dev_share"] = _dev_share(options, name, of_task, folder)
     return given | _left_out(of_task, now, now, folder)
 
 
 def _dev_share(
-    of_task: Mapping[str, Any], options: Settings, folder: str
+    options: Settings, name: str, of_task: Mapping[str, Any], folder: str
 ) -> float | None:
     """The share of the dev set that a command uses; None = it has a dev file.
 
@@ -141,7 +139,7 @@ def _dev_share(
     trained, given = of_task["dev_share"], options.task_options
     share = given.get("dev_share")
     if share is None:
-        where = options.task_name, options.data_dir, {**of_task, **given}
+        where = name, options.data_dir, {**of_task, **given}
         return None if has_dev_file(*where) else trained
     if share != trained and not options.find("do_train"):
         was = "none" if trained is None else f"--dev_share={trained}"
