@@ -269,13 +269,19 @@ def flat_fields(options_class: type) -> Iterator[Field]:
 def first_change(name: str, now: Any, before: Any) -> tuple[str, Any, Any]:
     """Returns the first flag in which two values of a field differ, and both.
 
-    `name` is the field's; a group has several flags.
+    `name` is the field's; a group has several flags. For both see `in_flag`.
     """
     for field in flat_fields(type(now)) if isinstance(now, Settings) else ():
         values = [getattr(value, field.name) for value in (now, before)]
         if values[0] != values[1]:
-            return field.flag, *values
-    return name, now, before
+            return field.flag, *map(in_flag, values)
+    return name, in_flag(now), in_flag(before)
+
+
+def in_flag(value: Any) -> Any:
+    """A value as a command gives it: those of a list with commas between."""
+    is_list = isinstance(value, list | tuple)
+    return ",".join(map(str, value)) if is_list else value
 
 
 @functools.cache

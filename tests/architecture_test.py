@@ -37,8 +37,8 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_199,
-    "training": 11_146,
+    "data": 9_202,
+    "training": 11_147,
     "modeling": 3_792,
     "studies": 1_372,
     "demo": 378,

@@ -11,7 +11,7 @@ from tests.training.squad_support import (
     run,
 )
 from training.runs import questions
-from training.start.start import read_files
+from training.start.found_files import read_files
 
 
 @pytest.mark.parametrize(

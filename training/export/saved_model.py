@@ -20,7 +20,7 @@ import tensorflow as tf
 from absl import logging
 
 from data.records import tfrecord
-from data.settings import names_of
+from data.settings import in_flag, names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files, manifests
 from data.storage.json_files import find_json
@@ -110,7 +110,7 @@ def _warn_of_other_model(
     with contextlib.suppress(ValueError):  # damaged: a server has it already
         before = read(os.path.join(folder, "assets")) or read(folder) or now
     old, new = (
-        {name: _in_flag(facts.get(name)) for name in ("kind", "labels")}
+        {name: in_flag(facts.get(name)) for name in ("kind", "labels")}
         for facts in (before, now)
     )
     if changed := manifests.changes(old, new):
@@ -151,7 +151,7 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
         raise ValueError(description.UNFINISHED % folder)
     made_with = _flags_of(folder, described)
     for name in sorted(_OF_MODEL & given.keys() & made_with.keys()):
-        was, now = _in_flag(made_with[name]), _in_flag(given[name])
+        was, now = in_flag(made_with[name]), in_flag(given[name])
         if was != now:
             raise ValueError(
                 f"--{name}={now}: the model of {folder} is made with "
@@ -174,12 +174,6 @@ def _flags_of(folder: str, described: description.Description) -> dict:
             values["kind"] = "single"
         values |= described.columns
     return values
-
-
-def _in_flag(value: Any) -> Any:
-    """A value as a command gives it: those of a list with commas between."""
-    is_list = isinstance(value, list | tuple)
-    return ",".join(map(str, value)) if is_list else value
 
 
 def write(

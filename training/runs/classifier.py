@@ -30,7 +30,8 @@ from training.finetuning.prediction_files import (
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_scorer import TaskScorer, suffix_of
 from training.start import description
-from training.start.start import Start, check_outputs, read_files
+from training.start.found_files import read_files
+from training.start.start import Start, check_outputs
 
 _RESULTS = (
     *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),

@@ -25,8 +25,9 @@ from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.start import description
 from training.start.description import SpanDescription
+from training.start.found_files import read_files
 from training.start.source import Source
-from training.start.start import Start, check_outputs, read_files
+from training.start.start import Start, check_outputs
 
 _RESULTS = (
     *("predictions.json", "nbest_predictions.json", "null_odds.json"),

@@ -12,6 +12,7 @@ from data.finetuning.feature_options import TextFeatures
 from data.finetuning.records import make_records as make_record_file
 from data.records.distinct_batches import DistinctBatches, text_batches
 from data.records.input_pipeline import RecordFiles, open_records
+from data.settings import in_flag
 from data.storage.json_files import write_json
 from data.vectors import retrieval, teacher_vectors
 from data.vectors.text_sets import TextSets
@@ -25,7 +26,8 @@ from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.loop import events
 from training.start import description, remembered
-from training.start.start import Files, Start, check_outputs, read_files
+from training.start.found_files import Files, read_files
+from training.start.start import Start, check_outputs
 
 _RESULTS = ("eval_results.txt", "metrics.json")
 _RECORDS = {"train": "train.tf_record", "dev": "eval.tf_record"}
@@ -236,16 +238,12 @@ def _form_of(found: Files) -> VectorForm:
             remembered.warn_of_other_form(source.path, changes)
         return form
     data = getattr(found.described, "data", {})
-    changed = {n: (getattr(trained, n), getattr(form, n)) for n in vars(form)}
-    changed["loss"] = data.get("loss", options.loss), options.loss
-    for name, values in changed.items():
+    before = vars(trained) | {"loss": data.get("loss", options.loss)}
+    for name, now in (vars(form) | {"loss": options.loss}).items():
         # A model can be evaluated at other sizes, and with another loss's data.
         is_fixed = options.do_train or name in ("pooling", "normalize")
-        if values[0] not in (None, values[1]) and is_fixed:
-            old, new = (
-                ",".join(map(str, x)) if isinstance(x, tuple) else x
-                for x in values
-            )
+        if before[name] not in (None, now) and is_fixed:
+            old, new = map(in_flag, (before[name], now))
             raise ValueError(
                 f"--{name}={new}, but {folder} holds a model that was trained "
                 f"with --{name}={old}; leave the flag out, or give another "

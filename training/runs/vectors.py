@@ -18,8 +18,8 @@ from training.config.extraction_options import ExtractionOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.start import first_weights, setup
 from training.start.description import warn_if_unfinished
+from training.start.found_files import read_files
 from training.start.source import Source
-from training.start.start import read_files
 from training.vectors.extractor import Extractor, check_layer, open_strategy
 
 

@@ -7,5 +7,5 @@ first_weights  the weights of --init_checkpoint, checked and loaded
 tokenizer      vocabulary and case, checked against the model and the flags
 remembered     the flags that a model was made with, where no flag gives them
 found_files    vocabulary and configuration, where no flag gives them
-start          files, folder and first weights of a run
+start          folder and first weights of a run
 """

@@ -15,7 +15,7 @@ from data import settings
 from data.finetuning.long_text import LongTextOptions
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files
-from data.storage.json_files import write_json
+from data.storage.json_files import find_json, write_json
 from data.tasks.task import KINDS
 from data.text import vocabulary
 from modeling.checkpoints import model_folder, tf1
@@ -332,6 +332,12 @@ def of_facts(facts: Mapping[str, Any], folder: str) -> Description:
             f"{folder}/task.json has another version ({error}); "
             f"{model_folder.REMEDY}."
         ) from None
+
+
+def settings_of(folder: str, found: Description | None) -> dict[str, Any]:
+    """Returns what a folder's `task.json` and `head.json` say of options."""
+    head = os.path.join(folder, model_folder.HEAD)
+    return (found.options() if found else {}) | find_json(head)
 
 
 def vocab_of(output_dir: str) -> str:

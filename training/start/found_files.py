@@ -1,25 +1,57 @@
 """Vocabulary and configuration, found where the weights of a model are."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import logging
 
 from data.settings import Settings
 from data.storage import files, outputs
 from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
 from training.start import description, remembered
 from training.start.description import Description
 from training.start.setup import changes
 from training.start.source import Source
+from training.start.tokenizer import load_tokenizer
 
 # Flag -> the names of its file.
 FILES = {
     "vocab_file": model_folder.VOCABULARIES,
     "bert_config_file": (model_folder.CONFIG, huggingface.CONFIG),
 }
+
+
+class Files(NamedTuple):
+    """The files that a program's options name; `read_files` reads them.
+
+    Attributes:
+      options: the options, completed by `fill`.
+      config: sizes of the model.
+      tokenizer: splits texts into wordpieces of the vocabulary.
+      source: the model of --init_checkpoint.
+      described: `task.json` of output_dir; None = it says nothing of the model.
+    """
+
+    options: Any
+    config: BertConfig
+    tokenizer: FullTokenizer
+    source: Source
+    described: Description | None
+
+
+def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
+    """Reads the configuration and the vocabulary of a run.
+
+    Raises ValueError or OSError if a file is missing or does not fit, or
+    output_dir holds a model of none of `kinds`; () = any.
+    """
+    options, source, described = fill(options, kinds=kinds)
+    config = source.read_config(options.find("bert_config_file"))
+    tokenizer = load_tokenizer(options, config, source)
+    return Files(options, config, tokenizer, source, described)
 
 
 def fill(
@@ -48,8 +80,11 @@ def fill(
     description.require_kind(run, described, kinds)
     source, changed = Source(options.find("init_checkpoint")), {}
     if is_trained:
-        made_with = remembered.of_run(options, run, described)
+        made_with = description.settings_of(run, described)
+        made_with = made_with or Source(run).tokenizer_flags
         folder = run
+        if not described:
+            remembered.require_recorded(options, run)
     else:
         is_named = bool(source.path)
         if described and described.weights and not is_named:
@@ -137,7 +172,7 @@ def _beside(
         folder = run
     else:
         said = facts and description.of_facts(facts, folder)
-    settings = remembered.settings_of(folder, said)
+    settings = description.settings_of(folder, said)
     settings.pop("save_best", None)  # it is about checkpoints of a run
     return described, folder, source.tokenizer_flags | settings
 

@@ -1,6 +1,5 @@
 """What a command leaves out of the flags that its model was made with."""
 
-import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -8,44 +7,20 @@ from absl import logging
 
 from data.settings import Settings, first_change, names_of
 from data.storage import manifests
-from data.storage.json_files import find_json
 from data.tasks import has_dev_file, task_names, task_options
-from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
 from training.config.distill_options import DistillOptions
 from training.loop.checkpointing import CheckpointManager
-from training.start.description import Description
-from training.start.source import Source
 
 # Flags of a task whose defaults `task.json` does not name.
 _READ_BY = {"kind", "label_column", "label_separator"}
 
 
-def of_run(
-    options: Settings, run: str, described: Description | None
-) -> Mapping[str, Any]:
-    """Returns what a trained folder says of options; `described` None = lost.
-
-    Raises ValueError if it is lost, and the checkpoint was made with others.
-    """
-    _require_recorded(options, run, described)
-    return settings_of(run, described) or Source(run).tokenizer_flags
-
-
-def settings_of(folder: str, described: Description | None) -> dict[str, Any]:
-    """Returns what a folder's `task.json` and `head.json` say of options."""
-    head = os.path.join(folder, model_folder.HEAD)
-    values = described.options() if described else {}
-    return values | find_json(head)
-
-
-def _require_recorded(
-    options: Settings, run: str, described: Description | None
-) -> None:
+def require_recorded(options: Settings, run: str) -> None:
     """Refuses other flags than a checkpoint records, if `task.json` is gone."""
     made_from = CheckpointManager(run).made_from()
-    is_known = described or "never_split" not in made_from  # pretrained
-    if is_known or options.find("do_train"):  # see `Start.check_input`
+    is_pretrained = "never_split" not in made_from
+    if is_pretrained or options.find("do_train"):  # see `Start.check_input`
         return
     names = names_of(type(options)) - names_of(DistillOptions)
     recorded = {n: made_from[n] for n in sorted(names & made_from.keys())}

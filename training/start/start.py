@@ -1,8 +1,8 @@
 """What a run begins with: each file is read once and checked once."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -11,7 +11,6 @@ from absl import logging
 from data.settings import Settings
 from data.storage import files, manifests, outputs
 from data.storage.json_files import find_json, write_json
-from data.text.tokenization import FullTokenizer
 from modeling import checkpoints
 from modeling.checkpoints.model_folder import CONFIG, HEAD, LABELS
 from modeling.config import BertConfig
@@ -20,46 +19,15 @@ from training.config.finetuning_options import FinetuningOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
-from training.start import description, first_weights, found_files, setup
+from training.start import description, first_weights, setup
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
-from training.start.tokenizer import load_tokenizer
 
 # The output layer: a checkpoint of another task has it for other labels.
 _OUTPUT = ("output_weights", "output_bias")
 _LINEAR = {"feature_based": "", "head": "linear"}
 NOT_USED = "--%s is not used: %s holds checkpoints."
 _ORIGINS = ("init_checkpoint", "continue_from")
-
-
-class Files(NamedTuple):
-    """The files that a program's options name; `read_files` reads them.
-
-    Attributes:
-      options: the options, completed by `found_files.fill`.
-      config: sizes of the model.
-      tokenizer: splits texts into wordpieces of the vocabulary.
-      source: the model of --init_checkpoint.
-      described: `task.json` of output_dir; None = it says nothing of the model.
-    """
-
-    options: Any
-    config: BertConfig
-    tokenizer: FullTokenizer
-    source: Source
-    described: description.Description | None
-
-
-def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
-    """Reads the configuration and the vocabulary of a run.
-
-    Raises ValueError or OSError if a file is missing or does not fit, or
-    output_dir holds a model of none of `kinds`; () = any.
-    """
-    options, source, described = found_files.fill(options, kinds=kinds)
-    config = source.read_config(options.find("bert_config_file"))
-    tokenizer = load_tokenizer(options, config, source)
-    return Files(options, config, tokenizer, source, described)
 
 
 class Start:
