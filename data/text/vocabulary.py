@@ -182,6 +182,25 @@ def is_cased(vocab: Mapping[str, int]) -> bool:
     return len(with_capitals(vocab)) > len(vocab) / 100
 
 
+def warn_of_case(
+    vocab: Mapping[str, int], vocab_file: str, do_lower_case: bool
+) -> None:
+    """Warns if the vocabulary was made for the other case."""
+    capitals = with_capitals(vocab)
+    if is_cased(vocab) and do_lower_case:
+        logging.warning(
+            "%s has %d wordpieces with capitals, such as %s, but text is "
+            "lower-cased; give --do_lower_case=false for a cased model.",
+            *(vocab_file, len(capitals), capitals[0]),
+        )
+    elif not capitals and not do_lower_case:
+        logging.warning(
+            "%s has no wordpiece with a capital: with --do_lower_case=false "
+            "most words with one become [UNK]; it is for cased models.",
+            vocab_file,
+        )
+
+
 def with_capitals(vocab: Mapping[str, int]) -> list[str]:
     """Returns the tokens that have capitals, without the special ones."""
     return [t for t in vocab if t != t.lower() and not t.startswith("[")]

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from data.text import vocabulary
 from modeling import BertConfig, TaskModel, checkpoints
 from tests.support import fork_server, rounding
 from tests.support.classifier_support import write_table
@@ -17,7 +18,6 @@ from tests.training.finetuning_support import (
 )
 from training.config.run_options import DeviceOptions
 from training.devices import session
-from training.start import tokenizer
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
@@ -64,12 +64,12 @@ def test_a_vocabulary_of_the_other_case_is_refused(goldens, tmp_path):
 def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
     lower = {"[UNK]": 0, "the": 1, "##ed": 2}
     cased = lower | {"The": 3}
-    tokenizer.check_case(lower, "a.txt", do_lower_case=True)
-    tokenizer.check_case(cased, "b.txt", do_lower_case=False)
+    vocabulary.warn_of_case(lower, "a.txt", do_lower_case=True)
+    vocabulary.warn_of_case(cased, "b.txt", do_lower_case=False)
     assert not caplog.text
-    tokenizer.check_case(lower, "a.txt", do_lower_case=False)
+    vocabulary.warn_of_case(lower, "a.txt", do_lower_case=False)
     assert "a.txt has no wordpiece with a capital: with --do_" in caplog.text
-    tokenizer.check_case(cased, "b.txt", do_lower_case=True)
+    vocabulary.warn_of_case(cased, "b.txt", do_lower_case=True)
     assert "b.txt has 1 wordpieces with capitals, such as The," in caplog.text
 
 

@@ -205,7 +205,6 @@ def _match_rows(
     Returns the rows, None = the labels differ, so that the layer cannot be
     used; and a message for the user, "" = the labels are the same.
     """
-    source.require()
     path, names = source.folder.labels_file, source.folder.labels
     ours, theirs = ", ".join(labels), ", ".join(names)
     flag = f"--init_checkpoint={source.path}"

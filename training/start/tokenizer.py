@@ -35,7 +35,7 @@ def load_tokenizer(
     vocab, config_file = tokenizer.vocab, options.find("bert_config_file")
     vocabulary.require_tokens(vocab, tokens, path)
     vocabulary.require_size(vocab, path, config.vocab_size, config_file)
-    check_case(vocab, path, lower)
+    vocabulary.warn_of_case(vocab, path, lower)
     return tokenizer
 
 
@@ -70,22 +70,3 @@ def keep_vocabulary(
         write_json(path, settings.to_dict())
     elif files.exists(path):
         files.remove(path)  # of a run that was stopped before a checkpoint
-
-
-def check_case(
-    vocab: Mapping[str, int], vocab_file: str, do_lower_case: bool
-) -> None:
-    """Warns if the vocabulary was made for the other case."""
-    capitals = vocabulary.with_capitals(vocab)
-    if vocabulary.is_cased(vocab) and do_lower_case:
-        logging.warning(
-            "%s has %d wordpieces with capitals, such as %s, but text is "
-            "lower-cased; give --do_lower_case=false for a cased model.",
-            *(vocab_file, len(capitals), capitals[0]),
-        )
-    elif not capitals and not do_lower_case:
-        logging.warning(
-            "%s has no wordpiece with a capital: with --do_lower_case=false "
-            "most words with one become [UNK]; it is for cased models.",
-            vocab_file,
-        )
