@@ -71,6 +71,11 @@ class ModelFolder:
     head: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     description: Mapping[str, Any] | None = None
 
+    @property
+    def is_huggingface(self) -> bool:
+        """Whether it is in Hugging Face's format: the folder is the weights."""
+        return self.weights == self.path
+
     def read_config(self) -> BertConfig:
         """Reads the configuration; raises ValueError if it is malformed."""
         if not self.config_file:

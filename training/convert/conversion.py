@@ -53,8 +53,7 @@ def run(options: ConversionOptions) -> None:
     """
     output_dir = options.output_dir.rstrip("/") or "/"
     found = changed_model.find(options)
-    is_theirs = huggingface.is_folder(found.weights)
-    target = options.output_format or FORMATS[0 if is_theirs else 1]
+    target = options.output_format or FORMATS[not found.is_huggingface]
     is_there = files.exists(output_dir)
     if is_there and (
         not files.is_folder(output_dir) or tf.io.gfile.listdir(output_dir)

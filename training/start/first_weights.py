@@ -9,7 +9,7 @@ from absl import logging
 
 from data.storage import outputs
 from modeling import checkpoints
-from modeling.checkpoints import huggingface, model_folder
+from modeling.checkpoints import model_folder
 from modeling.config import BertConfig
 from training.start.source import Source
 
@@ -169,7 +169,7 @@ def compare(source: Source, config: BertConfig) -> None:
     when Hugging Face's weights are loaded with the original's bert_config.json:
     its `gelu` is the tanh form.
     """
-    is_theirs = huggingface.is_folder(source.path)
+    is_theirs = source.folder.is_huggingface
     try:
         trained = source.config or config
     except (ValueError, OSError):

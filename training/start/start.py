@@ -145,6 +145,10 @@ class Start:
         Also other labels, if the first weights are in output_dir.
         """
         options, first = self.options, self.first
+        # With save_best, the best weights of output_dir are used.
+        predicts = not (trains or options.find("save_best"))
+        if predicts:
+            setup.require_weights(self._folder, options.init_checkpoint)
         if first:
             first.require_own_labels(self._folder, trains)
         frozen = self._head.get("feature_based")
@@ -159,11 +163,7 @@ class Start:
                 "--init_checkpoint, and %s holds no checkpoint.",
                 self._folder,
             )
-        # With save_best, the best weights of output_dir are used.
-        if trains or options.find("save_best"):
-            return
-        setup.require_weights(self._folder, options.init_checkpoint)
-        if heads:
+        if predicts and heads:
             place = f"--init_checkpoint={first.path}"
             self._require_same_head(place, _LINEAR | first.head)
             first.require_heads()
