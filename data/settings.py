@@ -280,8 +280,9 @@ def first_change(name: str, now: Any, before: Any) -> tuple[str, Any, Any]:
 
 def in_flag(value: Any) -> Any:
     """A value as a command gives it: those of a list with commas between."""
-    is_list = isinstance(value, list | tuple)
-    return ",".join(map(str, value)) if is_list else value
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    return "''" if value == "" else value
 
 
 @functools.cache

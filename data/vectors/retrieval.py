@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
+from absl import logging
 
 from data.metrics import spearman
 from data.tasks.examples import TextExample
@@ -87,6 +88,12 @@ def pair_set(examples: Iterable[TextExample]) -> PairSet:
         pairs.append([places.setdefault(x, len(places)) for x in texts])
         if example.score is not None:
             scores.append(example.score)
+    if len(set(scores)) == 1:
+        logging.warning(
+            "All %d pairs to evaluate on have the score %g, so that there is "
+            "no order to compare with: spearman is 0.",
+            *(len(scores), scores[0]),
+        )
     return PairSet(list(places), np.array(pairs).reshape(-1, 2), scores)
 
 

@@ -16,6 +16,11 @@ TABLES = ("tsv", "csv", "jsonl")
 # Task of GLUE -> the label of its positive pairs; None = pairs have scores.
 GLUE = {"STS-B": None, "MNLI": "entailment", "QQP": "1"}
 PAIR = ("text_a", "text_b")
+# Options of both sets that GLUE's do not have.
+OF_TABLES = frozenset(
+    ("text_columns", "label_column", "separator", "quoted", "drop_missing")
+    + ("evaluation",)
+)
 _SOURCES = (*TABLES, *GLUE)
 # The highest score of STS-B.
 _HIGHEST = 5.0
@@ -80,10 +85,13 @@ class TextSets:
     vectors: Sequence[np.ndarray] = ()
 
     def __post_init__(self):
-        name = self.options.task_name
-        if name in GLUE and self.scored != (GLUE[name] is None):
-            fitting = "negatives" if self.scored else "cosent"
-            raise ValueError(f"--task_name={name} needs --loss={fitting}.")
+        name, columns = self.options.task_name, self.options.text_columns
+        has_scores = name in GLUE and GLUE[name] is None
+        if name in GLUE and (self.scored, len(columns)) != (has_scores, 2):
+            fitting = "cosent or --loss=cosine" if has_scores else "negatives"
+            raise ValueError(
+                f"--task_name={name} has pairs, for --loss={fitting}."
+            )
 
     def examples(self, set_name: str) -> Iterator[TextExample]:
         """Yields the examples of `train` or `dev`.

@@ -88,11 +88,15 @@ def open_array(path: str, problem: str) -> np.ndarray:
     """
     try:
         if "://" not in (path := os.fspath(path)):
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        with files.open_read(path) as file:
-            return np.load(file, allow_pickle=False)
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        else:
+            with files.open_read(path) as file:
+                found = np.load(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{problem} ({error}).") from None
+    if not isinstance(found, np.ndarray):
+        raise ValueError(f"{problem} (it holds several arrays).")
+    return found
 
 
 @contextlib.contextmanager

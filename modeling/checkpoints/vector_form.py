@@ -19,6 +19,7 @@ from modeling.choices import VECTOR_POOLINGS, require_one_of
 # In the folder of a model. A folder with this file holds sentence vectors.
 VECTOR_FORM = "sentence_vectors.json"
 _MODULES = "modules.json"
+_AGAIN = "put it back, or train the model again"
 _POOLING, _TEXTS = "1_Pooling", "sentence_bert_config.json"
 _CONFIG = "config_sentence_transformers.json"
 _KNOWN = ("Transformer", "Pooling", "Normalize")
@@ -32,6 +33,8 @@ _POOLINGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _REMEDY = "get the folder again"
+# Beside a model of vectors without its form, and the kind that says so.
+_DESCRIPTION, _KIND = "task.json", "vectors"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,21 +103,26 @@ class VectorForm:
         """Reads the form in the folder of a model; None = there is none.
 
         The folder may be one of sentence-transformers. Raises ValueError if a
-        file is damaged, of another version, or has what is not known here.
+        file is damaged, of another version, or has what is not known here;
+        FileNotFoundError if `task.json` says that the form was there.
         """
         path = os.path.join(folder, VECTOR_FORM)
         if files.exists(path):
-            facts = json_files.read_json(path)
+            facts = json_files.read_json(path, remedy=_AGAIN)
         elif files.exists(path := os.path.join(folder, _MODULES)):
             facts = _read_theirs(folder)
+        elif _read(folder, _DESCRIPTION).get("kind") == _KIND:
+            raise FileNotFoundError(
+                f"{folder} holds a model of vectors without {VECTOR_FORM}, "
+                f"which says how they are computed; {_AGAIN}."
+            )
         else:
             return None
         try:
             return cls(**facts)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{path} is damaged or has another version ({error}); write it "
-                "again with the program that made it."
+                f"{path} is damaged or has another version ({error}); {_AGAIN}."
             ) from None
 
 
@@ -155,14 +163,15 @@ def _arguments(folder: str) -> dict[str, Any]:
             "tokenizer keeps capitals; correct the file that is wrong."
         )
     config = _read(folder, _CONFIG)
-    prompts = {k: v for k, v in (config.get("prompts") or {}).items() if v}
-    default = config.get("default_prompt_name") or ""
+    prompts = config.get("prompts") or {}
+    if not all(isinstance(text, str) for text in prompts.values()):
+        raise TypeError(f"a prompt is no text: {prompts}")
     return {
         "pooling": _pooling(os.path.join(folder, modules[1]["path"]), prompts),
         "normalize": "Normalize" in names,
         "vector_sizes": tuple(config.get("vector_sizes") or ()),
         "prompts": prompts,
-        "default_prompt": default if default in prompts else "",
+        "default_prompt": config.get("default_prompt_name") or "",
         "max_seq_length": read_max_seq_length(folder),
     }
 
@@ -179,7 +188,7 @@ def _pooling(folder: str, prompts: Mapping[str, str]) -> str:
             f"{path} has the pooling {' and '.join(pooling) or 'none'}; here "
             "it can be mean or cls."
         )
-    if prompts and config.get("include_prompt") is False:
+    if any(prompts.values()) and config.get("include_prompt") is False:
         raise ValueError(
             f"{path} has include_prompt: false, but here a prompt's wordpieces "
             "belong to the text; take a model with include_prompt: true."

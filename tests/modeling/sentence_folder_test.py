@@ -64,9 +64,18 @@ def test_prompts_and_length_are_kept(tmp_path):
         },
     )
     form = VectorForm.find(folder)
-    assert form.prompts == {"query": "query: "}
     assert form.prompt() == "query: "
+    # sentence-transformers takes it for documents, before any `passage`.
+    assert form.usual(("document", "passage")) == "document"
+    assert form.prompt("document") == ""
     assert vector_form.read_max_seq_length(folder) == 96
+
+
+def test_a_default_prompt_that_is_not_there_is_refused(tmp_path):
+    config = {"prompts": {"query": "q: "}, "default_prompt_name": "nope"}
+    folder = write(tmp_path, {"pooling_mode": "mean"}, config=config)
+    with pytest.raises(ValueError, match="'nope'.*query"):
+        VectorForm.find(folder)
 
 
 def test_length_of_new_releases_is_the_tokenizers(tmp_path):
@@ -133,6 +142,7 @@ def test_damaged_modules_are_refused(tmp_path):
     "changes",
     [
         {"config": {"prompts": ["a"]}},
+        {"config": {"prompts": {"query": 5}}},
         {"config": {"vector_sizes": 8}},
         {"pooling": {"pooling_mode": [1, 2]}},
     ],

@@ -1,7 +1,7 @@
 """Options of run_sentence_vectors.py."""
 
-from data.settings import group, optional, setting, switch
-from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
+from data.settings import group, in_flag, optional, setting, switch
+from data.vectors.text_sets import GLUE, OF_TABLES, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
 from training.config import shared_help
 from training.config.finetuning_options import TaskRunOptions
@@ -52,6 +52,7 @@ class SentenceOptions(TaskRunOptions):
 
         Call it when `found_files.fill` has completed them.
         """
+        self._refuse_unread()
         texts, loss, count = self.texts, self.loss, len(self.train_columns)
         numbers = {"teacher": (1,), "negatives": (2, 3)}.get(loss, (2,))
         if self.do_train and count not in numbers:
@@ -67,6 +68,25 @@ class SentenceOptions(TaskRunOptions):
             self._exclude("loss", "drop_missing")
         if loss == "negatives":  # it orders examples by itself
             self._exclude("loss", "group_by_length", "shuffle_window")
+
+    def _refuse_unread(self) -> None:
+        """Refuses flags of tables if the set is GLUE's, with its own files."""
+        changed, sets = self.texts.changed(), {}
+        if self.do_train:
+            sets["train_file"] = self.texts.task_name
+        if self.do_eval or self.watches:
+            sets["dev_file"] = self.texts.eval_task_name or self.texts.task_name
+        unread = {flag for flag, name in sets.items() if name in GLUE}
+        if sets and unread == sets.keys():
+            given = OF_TABLES if self.given is None else self.given
+            unread |= OF_TABLES & given
+        for flag in sorted(unread & changed.keys()):
+            name = sets.get(flag, self.texts.task_name)
+            raise ValueError(
+                f"--{flag}={in_flag(changed[flag])} is for tables (tsv, csv, "
+                f"jsonl), but --task_name={name} has files of its own; leave "
+                "it out, or give --task_name=tsv."
+            )
 
     @property
     def train_columns(self) -> tuple[str, ...]:

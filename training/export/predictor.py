@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401, operations of the exported graphs
 
@@ -90,6 +91,21 @@ class Predictor:
                 batch_size=batch_size,
                 done=progress and progress.advance,
             )
+
+    def encode(
+        self, texts: Sequence[str], batch_size: int = 32, **own: Any
+    ) -> np.ndarray:
+        """Computes float32 [texts, H]; see `bert.Model.encode`.
+
+        Raises ValueError for a prompt or a smaller size.
+        """
+        if given := [name for name, value in own.items() if value is not None]:
+            raise ValueError(
+                f"{' and '.join(given)}: an export gives whole vectors with "
+                "its own prompt; load the output_dir of its run."
+            )
+        found = self.predict(texts, batch_size)
+        return np.array([x["vectors"] for x in found], np.float32)
 
     def _answers(self, rows: Sequence[tuple]) -> list[dict[str, Any]]:
         columns = map(tf.constant, zip(*rows, strict=True))

@@ -98,8 +98,9 @@ class VectorMethods:
         Args:
           questions: strings; the model's prompt `query`, if it has one, is put
             before each.
-          texts: strings; or the path of an index that run_sentence_vectors.py
-            --do_encode wrote with this model.
+          texts: strings, with the model's prompt `document`, `passage` or
+            `corpus` before each, if it has one; or the path of an index that
+            run_sentence_vectors.py --do_encode wrote with this model.
           top_k: texts for each question.
           batch_size: texts computed at once.
 

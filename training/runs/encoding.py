@@ -83,7 +83,7 @@ def _prompt(options: EncodingOptions, vectors: TextVectors) -> str | None:
     prompt = form.prompt(name)
     if prompt:
         logging.info("Before each text: %r.", prompt)
-    elif form.prompts and name is None:
+    elif any(form.prompts.values()) and name is None:
         logging.warning(
             "The model has the prompts %s, but none is put before the texts; "
             "--prompt_name chooses one.",

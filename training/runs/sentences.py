@@ -15,7 +15,7 @@ from data.records.input_pipeline import RecordFiles, open_records
 from data.settings import in_flag
 from data.storage.json_files import write_json
 from data.vectors import retrieval, teacher_vectors
-from data.vectors.text_sets import TextSets
+from data.vectors.text_sets import OF_TABLES, TextSets
 from modeling.checkpoints import tf1
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.objectives.sentence_vectors import SentenceEncoder
@@ -33,9 +33,12 @@ _RESULTS = ("eval_results.txt", "metrics.json")
 _RECORDS = {"train": "train.tf_record", "dev": "eval.tf_record"}
 # What a later command in the folder need not say again.
 _REMEMBERED = (
-    *("loss", "similarity_scale", "task_name", "eval_task_name", "evaluation"),
-    *("text_columns", "label_column", "separator", "quoted", "drop_missing"),
+    *("loss", "similarity_scale", "task_name", "eval_task_name"),
+    *sorted(OF_TABLES),
 )
+
+
+_OF_LOSS = ("loss", "similarity_scale")
 
 
 def run(options: SentenceOptions) -> Results:
@@ -238,8 +241,9 @@ def _form_of(found: Files) -> VectorForm:
             remembered.warn_of_other_form(source.path, changes)
         return form
     data = getattr(found.described, "data", {})
-    before = vars(trained) | {"loss": data.get("loss", options.loss)}
-    for name, now in (vars(form) | {"loss": options.loss}).items():
+    found = {name: getattr(options, name) for name in _OF_LOSS}
+    before = vars(trained) | {n: data.get(n, found[n]) for n in _OF_LOSS}
+    for name, now in (vars(form) | found).items():
         # A model can be evaluated at other sizes, and with another loss's data.
         is_fixed = options.do_train or name in ("pooling", "normalize")
         if before[name] not in (None, now) and is_fixed:

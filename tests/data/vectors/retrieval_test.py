@@ -29,6 +29,11 @@ def test_spearman_of_cosines_at_each_size():
     assert retrieval.names_at(pairs, (6, 2)) == [*expected]
 
 
+def test_equal_scores_are_warned_of(caplog):
+    retrieval.pair_set([TextExample(("a", "b"), 0.5)] * 2)
+    assert "All 2 pairs to evaluate on have the score 0.5" in caplog.text
+
+
 def test_ranks_of_right_texts():
     # 30 questions; the first two ask the same and have two right texts.
     examples = [TextExample((f"q{max(i, 1)}", f"d{i % 15}")) for i in range(30)]

@@ -120,7 +120,7 @@ def test_flags_that_differ_from_the_model_are_warned_of(theirs, caplog):
     model = f"the model of {theirs} was made with"
     assert [m for m in caplog.messages if model in m] == [
         f"--do_lower_case=True, but {model} False; this command uses True.",
-        f"--never_split=, but {model} the; this command uses .",
+        f"--never_split='', but {model} the; this command uses ''.",
     ]
 
 

@@ -162,6 +162,7 @@ def test_a_command_with_fewer_flags_answers_as_trained(
             {"loss": "cosent"},
             "^--loss=cosent,.*=negatives; .*--init_ch",
         ),
+        ({"similarity_scale": 10.0}, "^--similarity_scale=10.0,.*=20.0;"),
     ],
 )
 def test_another_form_is_refused_in_the_folder(
@@ -171,6 +172,17 @@ def test_another_form_is_refused_in_the_folder(
     options = options_of(goldens, finished[0], given=changes, **changes)
     with pytest.raises(ValueError, match=message):
         sentences.run(options)
+
+
+def test_a_model_without_its_form_is_refused(finished, goldens, tmp_path):
+    """Without it, vectors would be means of all numbers."""
+    folder = copied(finished, tmp_path)
+    (folder / "out/sentence_vectors.json").unlink()
+    message = "without sentence_vectors.json.*put it back"
+    with pytest.raises(FileNotFoundError, match=message):
+        sentences.run(options_of(goldens, folder, **NEGATIVES))
+    with pytest.raises(FileNotFoundError, match=message):
+        bert.load(str(folder / "out"))
 
 
 def test_other_training_data_are_refused_in_the_folder(
@@ -268,6 +280,9 @@ def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
         )
     answers = served._answers(texts, 2)
     found = np.array([answer["vectors"] for answer in answers])
+    np.testing.assert_array_equal(served.encode(texts, batch_size=2), found)
+    with pytest.raises(ValueError, match="^vector_size: .*output_dir"):
+        served.encode(texts, vector_size=8)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
@@ -336,6 +351,26 @@ def test_the_folder_knows_how_scored_pairs_are_read(goldens, tmp_path, loss):
         ({"loss": "teacher"}, {}, "--teacher_vectors and --loss=teacher"),
         ({}, {"text_columns": ("text_a",)}, "--text_columns has 1 columns"),
         ({}, {"label_column": "points"}, "'points'.*--label_column"),
+        (
+            {},
+            {"task_name": "STS-B", "train_file": "my.tsv"},
+            "^--train_file=my.tsv.*--task_name=STS-B.*--task_name=tsv",
+        ),
+        (
+            {"do_train": False},
+            {"task_name": "STS-B", "dev_file": "my.tsv"},
+            "^--dev_file=my.tsv.*--task_name=STS-B",
+        ),
+        (
+            {"given": ("evaluation",), "loss": "negatives"},
+            {"task_name": "QQP", "evaluation": "spearman"},
+            "^--evaluation=spearman.*--task_name=QQP",
+        ),
+        (
+            {"loss": "teacher"},
+            {"task_name": "QQP", "teacher_vectors": "t.npy"},
+            "^--task_name=QQP has pairs, for --loss=negatives",
+        ),
         (
             {"loss": "negatives", "finetuning": {"group_by_length": True}},
             {},
