@@ -34,6 +34,11 @@ class Calibration:
     temperature: float = 1.0
     thresholds: tuple[float, ...] = ()
 
+    def __post_init__(self):
+        numbers = self.temperature, *self.thresholds
+        if self.temperature <= 0 or not np.isfinite(numbers).all():
+            raise ValueError(f"temperature and thresholds are {numbers}")
+
     def probabilities(self, raw: np.ndarray, kind: str) -> np.ndarray:
         """Calibrates float32 [N, L]; with a temperature of 1 they stay."""
         if self.temperature == 1:

@@ -265,20 +265,23 @@ def _questions(out: Path, do_lower_case: bool) -> list[tuple[str, str]]:
     vocab = set(files.read_lines(f"{out}/vocab.txt"))
     found = []
     for line in files.read_lines(f"{out}/eval.txt"):
-        words, space, least, most = line.split(), " ", 6, 14
+        words, space, least, most, shortest = line.split(), " ", 6, 14, 3
         if len(words) == 1:
-            words, space, least, most = [*line], "", 10, 40
-        middle = len(words) // 2
-        word = words[middle] if words else ""
-        # One [MASK] is one wordpiece.
-        piece = word.lower() if do_lower_case and space else word
-        is_good = least <= len(words) <= most and piece in vocab
+            words, space, least, most, shortest = [*line], "", 10, 40, 1
+        is_good = least <= len(words) <= most
         if space:
-            is_good &= len(word) > 2
             is_good &= all(_WORD.fullmatch(_letters(w)) for w in words)
-        if is_good and _letters(word).isalnum():
-            masked = [*words[:middle], "[MASK]", *words[middle + 1 :]]
-            found.append((space.join(masked), word))
+        middle = len(words) // 2
+        places = sorted(range(len(words)), key=lambda i: abs(i - middle))
+        for i in places if is_good else ():
+            word = words[i]
+            # One [MASK] is one wordpiece.
+            piece = word.lower() if do_lower_case and space else word
+            is_long = len(_letters(word)) >= shortest
+            if is_long and piece in vocab and _letters(word).isalnum():
+                masked = [*words[:i], "[MASK]", *words[i + 1 :]]
+                found.append((space.join(masked), word))
+                break
     if not found:
         return [("This is the [MASK] of the text.", "end")]
     return found[:: max(1, len(found) // _NUM_QUESTIONS)][:_NUM_QUESTIONS]

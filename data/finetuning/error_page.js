@@ -17,7 +17,7 @@ const page = {
     ...confusions().map(found => [found, x => x.right === false && pair(x) === found]),
   ],
   legend: () => [
-    ...(facts.above.length ? [aboveTable()] : []),
+    ...calibrationTables(),
     "The example with the highest loss is first. A button such as ",
     element("b", "", "a \u2192 b"), " shows the examples of a that were predicted as b.",
   ],
@@ -37,17 +37,29 @@ function confusions() {
   return [...found].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([name]) => name);
 }
 
-// How many answers have a higher probability, and how many of these are right.
-function aboveTable() {
-  const table = element("table"), percent = x => x === null ? "none" : `${(100 * x).toFixed(1)} %`;
-  const add = (kind, cells) => {
+// The temperature, the threshold of each label, and how many answers have a
+// higher probability, and how many of these are right.
+function calibrationTables() {
+  const {temperature, thresholds, answers_above: above} = facts.calibrated;
+  const percent = x => x === null ? "none" : `${(100 * x).toFixed(1)} %`;
+  const ofLabels = Object.entries(thresholds || {});
+  const found = [];
+  if (temperature) found.push(element("p", "", `Temperature of the probabilities: ${temperature.toFixed(4)}`));
+  if (ofLabels.length) found.push(table(["Label", "Best threshold", "F1"],
+    ofLabels.map(([label, x]) => [label, x.threshold.toFixed(4), x.f1.toFixed(4)])));
+  if (above) found.push(table(["Answer only above", "Coverage", "Accuracy"],
+    above.map(x => [x.above.toFixed(2), percent(x.coverage), percent(x.accuracy)])));
+  return found;
+}
+
+function table(names, rows) {
+  const made = element("table");
+  for (const [kind, cells] of [["th", names], ...rows.map(cells => ["td", cells])]) {
     const line = element("tr");
     for (const cell of cells) line.append(element(kind, "", cell));
-    table.append(line);
-  };
-  add("th", ["Answer only above", "Coverage", "Accuracy"]);
-  for (const x of facts.above) add("td", [x.above.toFixed(2), percent(x.coverage), percent(x.accuracy)]);
-  return table;
+    made.append(line);
+  }
+  return made;
 }
 
 // Words that speak for a label are green, those against it red.

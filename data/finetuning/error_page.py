@@ -36,13 +36,13 @@ def write_page(
     path: str,
     title: str,
     examples: Iterable[Judged],
-    answers_above: Sequence[Mapping[str, Any]] = (),
+    calibrated: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the page, with the examples in the given order.
 
-    For `answers_above` see `calibration.figures`; () = no table.
+    `calibrated` are `calibration.figures`; None = it is not calibrated.
     """
-    facts = {"above": list(answers_above)}
+    facts = {"calibrated": dict(calibrated or {})}
     with html_pages.open_page(path, title, _SCRIPT, facts) as add:
         for one in examples:
             best = sorted(one.scores, key=lambda pair: -pair[1])[:_NUM_SCORES]

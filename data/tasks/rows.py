@@ -50,7 +50,13 @@ class Column(NamedTuple):
 
 
 class BadRow(ValueError):
-    """A row that cannot be converted; see `converted`."""
+    """Rows that cannot be read or converted: the line and a message of each."""
+
+    def __init__(self, *rows: tuple[int, str]):
+        self.rows, text = rows, "\n".join(x for _, x in rows[:_MOST_SHOWN])
+        if len(rows) > 1:
+            text = f"{len(rows)} rows are wrong, the first:\n{text}"
+        super().__init__(text)
 
 
 class Row(NamedTuple):
@@ -70,7 +76,7 @@ class Row(NamedTuple):
 
     def fail(self, message: str) -> NoReturn:
         """Raises BadRow with file and line before the message."""
-        raise BadRow(f"{self.path}, line {self.line}: {message}")
+        raise BadRow((self.line, f"{self.path}, line {self.line}: {message}"))
 
     def refuse(self, column: Column, value: Any, expected: str) -> NoReturn:
         """Raises BadRow for a value that is found in a column."""
@@ -187,20 +193,20 @@ class Row(NamedTuple):
 def converted(table: Iterable[Row], convert: Callable[[Row], T]) -> Iterator[T]:
     """Yields what `convert` makes of each row of a table.
 
-    Raises ValueError after the last row, with the first twenty bad rows and how
+    Raises BadRow after the last row, with the first twenty bad rows and how
     many there are.
     """
     bad = []
-    for row in table:
-        try:
-            yield convert(row)
-        except BadRow as error:
-            bad.append(str(error))
-    if len(bad) == 1:
-        raise ValueError(bad[0])
+    try:
+        for row in table:
+            try:
+                yield convert(row)
+            except BadRow as error:
+                bad += error.rows
+    except BadRow as error:  # of the table
+        bad += error.rows
     if bad:
-        first = "\n".join(bad[:_MOST_SHOWN])
-        raise ValueError(f"{len(bad)} rows are wrong, the first:\n{first}")
+        raise BadRow(*sorted(bad))
 
 
 def label_text(value: Any) -> str:
@@ -295,9 +301,10 @@ def read_table(
     """Yields the rows of a table after the header; all have the same width.
 
     `skip_broken` skips rows of another width and empty lines, and logs their
-    number; without it they raise ValueError. For the others see `read_cells`.
+    number; without it they raise BadRow after the last row. For the others see
+    `read_cells`.
     """
-    names, width, broken = (), None, []
+    names, width, broken, bad = (), None, [], []
     rows = read_cells(path, delimiter, quotechar)
     for number, (line, cells) in enumerate(rows):
         if width is None and cells:
@@ -305,19 +312,22 @@ def read_table(
             if header:
                 names = tuple(cells)
                 continue
-        row = Row(path, line, number, names, cells)
         if len(cells) == width:
-            yield row
+            yield Row(path, line, number, names, cells)
         elif skip_broken and width:
             broken.append(line)
         else:
             # Differs from the original: rows of another width are errors,
             # because a stray tab would turn a label into a text.
             mark = SEPARATORS.get(delimiter, repr(delimiter))
-            row.fail(
-                f"{len(cells)} columns, expected {width or 1} as in the first "
-                f"line; is the line empty, or a {mark} in a text, or missing?"
+            message = (
+                f"{path}, line {line}: {len(cells)} columns, expected "
+                f"{width or 1} as in the first line; is the line empty, or a "
+                f"{mark} in a text, or missing?"
             )
+            bad.append((line, message))
+    if bad:
+        raise BadRow(*bad)
     if broken:
         logging.warning(
             "%s: %d rows without %d columns are left out, the first is line "

@@ -204,6 +204,11 @@ class TrainOptions(Options):
         return {name: getattr(self, name) for name in names}
 
     def _check(self) -> None:
+        if self.on_step and not callable(self.on_step):
+            raise ValueError(
+                f"on_step is {self.on_step!r}, expected a function of the step "
+                "and its metrics."
+            )
         self._exclude("num_train_minutes", "stop_at_step", "continue_from")
         if self.stop_at_step > self.num_train_steps:
             raise ValueError(

@@ -89,6 +89,8 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
             logging.info("Using the calibration of %s.", path)
             try:
                 thresholds = tuple(map(float, saved["thresholds"]))
+                if len(thresholds) not in (0, model.num_labels):
+                    raise ValueError(f"{len(thresholds)} thresholds")
                 return Calibration(float(saved["temperature"]), thresholds)
             except (TypeError, ValueError) as error:
                 raise ValueError(

@@ -22,11 +22,11 @@ _ANY_DATA = {"labels": None, "examples_sha256": None}
 def score(train: RecordFiles, scorer: TaskScorer) -> Results:
     """Scores the weights of --init_checkpoint if they have the task's labels.
 
-    It also logs which rows they were not trained on. Returns {} for other
-    weights.
+    It also logs which rows they were not trained on. Returns {} for weights
+    with other labels, which the loading has named.
     """
     first = scorer.finetuning.first
-    if not first or not first.has_heads:
+    if not first:
         return {}
     is_folder = files.is_folder(first.path)
     folder = first.path if is_folder else os.path.dirname(first.path)
@@ -41,36 +41,42 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
         facts = [reuse.made_from(x) | _ANY_DATA for x in (trained, path)]
         if facts[0] == facts[1]:  # the same text has the same row
             _log_new(folder, trained, train, scorer)
-    return scorer.score()
+    return scorer.score() if first.has_heads else {}
 
 
 def _log_new(
     folder: str, trained: str, train: RecordFiles, scorer: TaskScorer
 ) -> None:
     """Logs which rows of each set another folder does not have."""
-    learned = {row for _, row in _rows(trained)}
+    learned = {row: label for _, row, label in _rows(trained)}
     others = files.find_in(folder, "eval*.tf_record")
-    known = learned.union(row for path in others for _, row in _rows(path))
+    known = learned.keys() | {x[1] for path in others for x in _rows(path)}
     sets = {scorer.task.train_sets[0]: train, **scorer.dev_files}
+    labels = reuse.made_from(trained).get("labels") or ()
+    has_same = [*labels] == [*scorer.task.labels]
     for name, record_files in sets.items():
         rows = [*_rows(record_files.paths[0])]
-        new = {i for i, row in rows if row not in known}
-        old = {i for i, row in rows if row in learned} - new
+        new = {i for i, row, _ in rows if row not in known}
+        old = {i for i, row, _ in rows if row in learned} - new
+        other = {i for i, row, x in rows if learned.get(row, x) != x} - new
         logging.info(
-            "%s set: %d examples, of which that run has learned %d, and %d are "
-            "new%s",
-            *(name, len({i for i, _ in rows}), len(old), len(new)),
+            "%s set: %d examples, of which that run has learned %d%s, and %d "
+            "are new%s",
+            *(name, len({i for i, *_ in rows}), len(old)),
+            f" ({len(other)} with another label)" * (has_same and bool(other)),
+            len(new),
             _places(scorer.task, name, sorted(new)),
         )
 
 
-def _rows(path: str) -> Iterator[tuple[int, int]]:
-    """Yields the number of each row's example, and a hash of its wordpieces."""
+def _rows(path: str) -> Iterator[tuple[int, int, bytes]]:
+    """Yields each row's example number, a hash of its wordpieces, its label."""
     for number, record in enumerate(tfrecord.read_records(path)):
         row = tf.train.Example.FromString(record).features.feature
         if EXAMPLE_NUMBER in row:
             (number,) = row[EXAMPLE_NUMBER].int64_list.value
-        yield number, hash(row["input_ids"].SerializeToString())
+        label = row["label_ids"].SerializeToString()
+        yield number, hash(row["input_ids"].SerializeToString()), label
 
 
 def _places(task: Task, set_name: str, numbers: Sequence[int]) -> str:

@@ -94,8 +94,7 @@ def write_dev_predictions(
         for number, one in enumerate(tracked(some, "shading", "examples")):
             shown[number] = _shaded(one, explainer, task.labels)
     path = os.path.join(folder, f"errors{suffix}.html")
-    figures = scorer.calibrated.get(set_name, {})
-    write_page(path, title, shown, figures.get("answers_above", ()))
+    write_page(path, title, shown, scorer.calibrated.get(set_name))
     logging.info("Wrote %s", path)
 
 

@@ -122,7 +122,8 @@ class Start:
                 raise ValueError(
                     f"{folder} holds a model of the labels {', '.join(kept)}, "
                     f"but the task has {', '.join(self._labels)}; give that "
-                    "task, for tables with --labels, or another --output_dir."
+                    "task, for tables with --labels, or another --output_dir, "
+                    f"and to start from its weights --init_checkpoint={folder}."
                 )
         return manager
 
