@@ -463,9 +463,14 @@ def test_weights_of_another_model_are_refused(finished):
     [
         ({"export_dir": ""}, "--do_export: give --export_dir, a folder."),
         ({"precision": "int8"}, "--export_precision=int8; it must be one of"),
+        # Versions within a run's folder would answer in place of its model.
+        ({"export_dir": "x/"}, "--export_dir, a folder of its"),
+        ({"export_dir": "{tmp}/./x"}, "--export_dir, a folder of its"),
     ],
 )
-def test_bad_options_are_refused(tmp_path, changed, message):
+def test_bad_options_are_refused(tmp_path, monkeypatch, changed, message):
+    monkeypatch.chdir(tmp_path)
+    changed = {n: x.replace("{tmp}", str(tmp_path)) for n, x in changed.items()}
     given = {"output_dir": "x", "export_dir": str(tmp_path)} | changed
     with pytest.raises(ValueError, match=message):
         saved_model.ExportOptions(**given)
