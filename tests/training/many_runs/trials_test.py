@@ -1,4 +1,4 @@
-"""Trials: the choice by hand, the runs with a training that is a formula."""
+"""Runs of trials: with a formula for a training, and a real one."""
 
 import dataclasses
 import json
