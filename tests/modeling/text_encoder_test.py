@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 
 import keras
 import numpy as np
@@ -134,7 +133,7 @@ np.savez(f"{folder}/got.npz", predicted=model.predict([texts, texts]),
 
 
 @pytest.mark.all  # 17 s in a process of its own
-def test_a_new_process_needs_no_vocabulary(folder, tmp_path, pytestconfig):
+def test_a_new_process_needs_no_vocabulary(folder, tmp_path):
     first, second = (keras.Input([], dtype="string") for _ in range(2))
     rows = modeling.TextEncoder(folder, max_seq_length=16)(first, second)
     # A table is as good as BERT here, and trained in no time.
@@ -148,11 +147,7 @@ def test_a_new_process_needs_no_vocabulary(folder, tmp_path, pytestconfig):
     model.save(tmp_path / "model.keras")
     model.export(tmp_path / "export", verbose=False)
     shutil.rmtree(folder)
-    done = fork_server.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path), *TEXTS],
-        cwd=pytestconfig.rootpath,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    fork_server.python("-c", SCRIPT, str(tmp_path), *TEXTS)
     got = np.load(tmp_path / "got.npz")
     np.testing.assert_array_equal(got["predicted"], want)
     np.testing.assert_allclose(got["served"], want, atol=1e-6)

@@ -163,14 +163,12 @@ def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
         device=DeviceOptions(),
     )
     pretraining.run(options)
-    longer = dataclasses.replace(options.train, num_train_steps=3)
-    pretraining.run(dataclasses.replace(options, train=longer))
+    pretraining.run(options.replace(num_train_steps=3))
     assert "global_step = 3\n" in text_of(f"{out}/eval_results.txt")
     assert {"model.ckpt-2.index", "model.ckpt-3.index", "eval"} <= names_in(out)
     files.write_text("ram://asked/queries.txt", "the [MASK] went\n")
     pretraining.run(
-        dataclasses.replace(
-            options,
+        options.replace(
             do_train=False,
             do_eval=False,
             do_predict=True,

@@ -1,7 +1,6 @@
 """Two runs on one output_dir refuse each other."""
 
 import os
-import sys
 
 import pytest
 
@@ -26,20 +25,16 @@ def flags(goldens):
     }
 
 
-def test_a_folder_in_use_is_not_touched(goldens, pytestconfig, tmp_path, flags):
+def test_a_folder_in_use_is_not_touched(goldens, tmp_path, flags):
     for program, others in flags.items():
         with locks.sole_use(str(tmp_path)):
-            done = fork_server.run(
-                [
-                    sys.executable,
-                    *program.split(),
-                    f"--bert_config_file={goldens}/first_layer.json",
-                    f"--output_dir={tmp_path}",
-                    *others,
-                ],
-                cwd=pytestconfig.rootpath,
+            done = fork_server.python(
+                *program.split(),
+                f"--bert_config_file={goldens}/first_layer.json",
+                f"--output_dir={tmp_path}",
+                *others,
+                code=1,
             )
-            assert done.returncode == 1, (program, done.stderr[-2000:])
             assert done.stderr.splitlines()[-1].startswith(
                 f"error: --output_dir: {tmp_path} is in use by process "
                 f"{os.getpid()} on "
@@ -47,27 +42,21 @@ def test_a_folder_in_use_is_not_touched(goldens, pytestconfig, tmp_path, flags):
             assert os.listdir(tmp_path) == [".lock"], program
 
 
-def test_a_task_of_several_that_is_in_use_fails_alone(
-    goldens, pytestconfig, tmp_path
-):
+def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):
     with locks.sole_use(str(tmp_path / "CoLA")):
-        done = fork_server.run(
-            [
-                sys.executable,
-                "run_classifier.py",
-                "--task_name=CoLA,MRPC",
-                f"--data_dir={goldens}/classifier",
-                f"--vocab_file={goldens}/vocab.txt",
-                f"--bert_config_file={goldens}/first_layer.json",
-                f"--output_dir={tmp_path}",
-                "--init_checkpoint="
-                f"{goldens}/classifier/MRPC/expected/model.ckpt-16",
-                "--max_seq_length=64",
-                "--do_eval",
-            ],
-            cwd=pytestconfig.rootpath,
+        done = fork_server.python(
+            "run_classifier.py",
+            "--task_name=CoLA,MRPC",
+            f"--data_dir={goldens}/classifier",
+            f"--vocab_file={goldens}/vocab.txt",
+            f"--bert_config_file={goldens}/first_layer.json",
+            f"--output_dir={tmp_path}",
+            "--init_checkpoint="
+            f"{goldens}/classifier/MRPC/expected/model.ckpt-16",
+            "--max_seq_length=64",
+            "--do_eval",
+            code=1,
         )
-        assert done.returncode == 1
         last = done.stderr.splitlines()[-1]
         assert "1 of 2 tasks failed: CoLA: --output_dir: " in last
         assert "is in use by process" in last

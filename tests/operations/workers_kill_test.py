@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
 import numpy as np
@@ -249,19 +248,15 @@ def test_a_worker_outside_the_cluster_is_refused(goldens, tmp_path):
     )
     from tests.support import fork_server
 
-    done = fork_server.run(
-        [
-            sys.executable,
-            "run_pretraining.py",
-            "--do_train",
-            f"--input_file={goldens / 'none'}",
-            f"--bert_config_file={goldens / 'first_layer.json'}",
-            f"--output_dir={tmp_path / 'out'}",
-        ],
-        cwd=goldens.parent.parent,
+    done = fork_server.python(
+        "run_pretraining.py",
+        "--do_train",
+        f"--input_file={goldens / 'none'}",
+        f"--bert_config_file={goldens / 'first_layer.json'}",
+        f"--output_dir={tmp_path / 'out'}",
+        code=1,
         env={"TF_CONFIG": text},
     )
-    assert done.returncode == 1
     assert "TF_CONFIG=" in done.stderr
     assert "unset it to run on this host alone" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import sys
 
 import pytest
 
@@ -42,28 +41,19 @@ def loaded(folders):
 
 
 @pytest.fixture
-def ask(pytestconfig, tmp_path):
+def ask(tmp_path):
     """Starts the program on lines."""
 
-    def ask(folder, lines, *flags):
+    def ask(folder, lines, *flags, code=0):
         path = tmp_path / "lines.txt"
         path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        return fork_server.run(
-            [
-                sys.executable,
-                "ask.py",
-                f"--model={folder}",
-                f"--input_file={path}",
-                *flags,
-            ],
-            cwd=pytestconfig.rootpath,
-        )
+        flags = f"--model={folder}", f"--input_file={path}", *flags
+        return fork_server.python("ask.py", *flags, code=code)
 
     return ask
 
 
 def answers_of(done):
-    assert done.returncode == 0, done.stderr[-3000:]
     # U+2028 ends no line.
     return [json.loads(line) for line in done.stdout.split("\n")[:-1]]
 
@@ -137,8 +127,7 @@ def test_an_original_s_classifier_is_told_its_kind(ask, goldens, tmp_path):
     answers = answers_of(ask(folder, ["a b"], "--kind=multilabel", JSON))
     (wanted,) = bert.load(folder, kind="multilabel").predict(["a b"])
     assert answers == [{"text": "a b"} | wanted]
-    done = ask(folder, ["a b"])
-    assert done.returncode == 1
+    done = ask(folder, ["a b"], code=1)
     assert "does not say what it answers; pass kind=, one of" in done.stderr
 
 
@@ -158,17 +147,12 @@ def test_an_original_s_classifier_is_told_its_number_of_choices(
     assert answers[0]["probabilities"] == wanted["probabilities"]
 
 
-def test_standard_input_is_answered_for_people(
-    folders, loaded, pytestconfig, tmp_path
-):
+def test_standard_input_is_answered_for_people(folders, loaded, tmp_path):
     (tmp_path / "typed").write_bytes("\ufeffa\r\n\nCaf\u00e9".encode())
     folder = folders["classification"]
-    done = fork_server.run(
-        [sys.executable, "ask.py", f"--model={folder}"],
-        stdin=tmp_path / "typed",
-        cwd=pytestconfig.rootpath,
+    done = fork_server.python(
+        "ask.py", f"--model={folder}", stdin=tmp_path / "typed"
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     texts = ["a", "Caf\u00e9"]
     for line, text, answer in zip(
         done.stdout.splitlines(),
@@ -181,7 +165,7 @@ def test_standard_input_is_answered_for_people(
         assert float(score) == pytest.approx(answer["score"], abs=5e-5)
 
 
-def test_a_line_that_is_not_utf8_is_named(folders, pytestconfig, tmp_path):
+def test_a_line_that_is_not_utf8_is_named(folders, tmp_path):
     (tmp_path / "typed").write_bytes(b"a\n\n\xff\nb\n")
     ours, theirs = os.openpty()
     # Ctrl-D ends what is typed.
@@ -190,12 +174,8 @@ def test_a_line_that_is_not_utf8_is_named(folders, pytestconfig, tmp_path):
         (tmp_path / "typed", 1, []),
         (os.ttyname(theirs), 0, ["a", "b"]),
     ):
-        done = fork_server.run(
-            [sys.executable, "ask.py", f"--model={folders['classification']}"],
-            stdin=stdin,
-            cwd=pytestconfig.rootpath,
-        )
-        assert done.returncode == code, done.stderr[-3000:]
+        model = f"--model={folders['classification']}"
+        done = fork_server.python("ask.py", model, stdin=stdin, code=code)
         assert (
             "error: standard input, line 3: byte 1 of the line is 0xff, which "
             "is not UTF-8" in done.stderr
@@ -273,7 +253,6 @@ def test_questions_on_one_text(ask, folders, loaded, tmp_path):
     ],
 )
 def test_bad_input(ask, folders, kind, lines, flags, message):
-    done = ask(folders[kind], lines, *flags)
-    assert done.returncode == 1
+    done = ask(folders[kind], lines, *flags, code=1)
     assert message in done.stderr
     assert not done.stdout

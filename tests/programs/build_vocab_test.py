@@ -1,28 +1,24 @@
 """The program build_vocab.py, run as a user runs it."""
 
-import pathlib
-import sys
-
 import pytest
 
 from tests.support import fork_server
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-
-def run(*args):
-    return fork_server.run([sys.executable, "build_vocab.py", *args], cwd=ROOT)
+def refused(text, folder, *flags):
+    output = f"--output_file={folder}/v"
+    return fork_server.python("build_vocab.py", text, output, *flags, code=1)
 
 
 def test_writes_a_vocabulary_and_reports(goldens, tmp_path):
     output = tmp_path / "vocab.txt"
-    result = run(
+    result = fork_server.python(
+        "build_vocab.py",
         f"--input_file={goldens}/pretraining_data/corpus*.txt",
         f"--output_file={output}",
         "--vocab_size=300",
         "--num_unused=2",
     )
-    assert result.returncode == 0, result.stderr
     lines = output.read_text("utf-8").splitlines()
     assert len(lines) == 300
     assert lines[:4] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]"]
@@ -31,8 +27,7 @@ def test_writes_a_vocabulary_and_reports(goldens, tmp_path):
 
 
 def test_missing_input_ends_in_one_line(tmp_path):
-    result = run("--input_file=/nowhere/*.txt", f"--output_file={tmp_path}/v")
-    assert result.returncode == 1
+    result = refused("--input_file=/nowhere/*.txt", tmp_path)
     assert "error: --input_file: no file matches" in result.stderr
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())
@@ -54,6 +49,5 @@ def test_missing_input_ends_in_one_line(tmp_path):
 )
 def test_bad_flags_are_refused_before_the_text_is_read(tmp_path, flag, message):
     # A text that is missing would be the error otherwise.
-    result = run("--input_file=/nowhere", f"--output_file={tmp_path}/v", flag)
-    assert result.returncode == 1
+    result = refused("--input_file=/nowhere", tmp_path, flag)
     assert result.stderr.splitlines()[-1] == f"error: {message}"

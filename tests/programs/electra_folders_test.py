@@ -14,7 +14,8 @@ from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
 from modeling import heads as model_heads
 from tests.support import electra_support, rounding
 from tests.support import huggingface_support as theirs
-from tests.support.electra_support import CHANGES, SMALL, E, config_of, convert
+from tests.support.conversion_support import convert
+from tests.support.electra_support import CHANGES, SMALL, E, config_of
 from tests.support.model_folders import write_released
 from tests.support.serving_support import TEXTS, finished_run
 from training.config.run_options import ExportOptions

@@ -9,7 +9,7 @@ import bert
 import modeling
 from modeling import checkpoints
 from tests.support import electra_support, rounding
-from tests.support.electra_support import convert
+from tests.support.conversion_support import convert
 from tests.support.model_folders import write_released
 from tests.support.serving_support import LENGTH
 from tests.training import squad_support

@@ -1,7 +1,6 @@
 """The program extract_features.py, run as a user runs it."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -19,20 +18,16 @@ runpy.run_path("extract_features.py", run_name="__main__")
 """
 
 
-def run(root, program, goldens, input_file, output_file, *flags):
+def run(program, goldens, input_file, output_file, *flags):
     """Starts the program on the golden model."""
-    return fork_server.run(
-        [
-            sys.executable,
-            *program,
-            f"--input_file={input_file}",
-            f"--output_file={output_file}",
-            f"--vocab_file={goldens}/vocab.txt",
-            f"--bert_config_file={goldens}/bert_config.json",
-            f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
-            *flags,
-        ],
-        cwd=root,
+    return fork_server.python(
+        *program,
+        f"--input_file={input_file}",
+        f"--output_file={output_file}",
+        f"--vocab_file={goldens}/vocab.txt",
+        f"--bert_config_file={goldens}/bert_config.json",
+        f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
+        *flags,
     )
 
 
@@ -57,10 +52,9 @@ def assert_golden(path, goldens):
     return len(ours)
 
 
-def test_the_originals_command(goldens, tmp_path, pytestconfig):
+def test_the_originals_command(goldens, tmp_path):
     output = tmp_path / "vectors.jsonl"
     done = run(
-        pytestconfig.rootpath,
         ["extract_features.py"],
         goldens,
         goldens / "extract_features/input.txt",
@@ -69,45 +63,34 @@ def test_the_originals_command(goldens, tmp_path, pytestconfig):
         "--max_seq_length=64",
         "--batch_size=8",
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     assert "extracting: 6/6 lines" in done.stderr
     assert assert_golden(output, goldens) == 6
 
 
-def test_without_flags_text_is_cut_as_in_the_training(
-    goldens, tmp_path, pytestconfig
-):
+def test_without_flags_text_is_cut_as_in_the_training(goldens, tmp_path):
     write_huggingface(goldens, tmp_path / "theirs")
     (tmp_path / "theirs/tokenizer_config.json").write_text(
         '{"do_lower_case": false, "additional_special_tokens": ["the"]}'
     )
     (tmp_path / "in.txt").write_text("The mantheman.\n")
-    done = fork_server.run(
-        [
-            sys.executable,
-            "extract_features.py",
-            f"--input_file={tmp_path}/in.txt",
-            f"--output_file={tmp_path}/vectors.jsonl",
-            f"--init_checkpoint={tmp_path}/theirs",
-            "--layers=-1",
-            "--max_seq_length=16",
-        ],
-        cwd=pytestconfig.rootpath,
+    fork_server.python(
+        "extract_features.py",
+        f"--input_file={tmp_path}/in.txt",
+        f"--output_file={tmp_path}/vectors.jsonl",
+        f"--init_checkpoint={tmp_path}/theirs",
+        "--layers=-1",
+        "--max_seq_length=16",
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     line = json.loads((tmp_path / "vectors.jsonl").read_text())
     tokens = [feature["token"] for feature in line["features"]]
     assert tokens == ["[CLS]", "[UNK]", "man", "the", "man", ".", "[SEP]"]
 
 
 @pytest.mark.all
-def test_two_devices_and_an_odd_number_of_lines(
-    goldens, tmp_path, pytestconfig
-):
+def test_two_devices_and_an_odd_number_of_lines(goldens, tmp_path):
     text = (goldens / "extract_features/input.txt").read_text("utf-8")
     (tmp_path / "in.txt").write_text("\n".join(text.split("\n")[:5]), "utf-8")
     done = run(
-        pytestconfig.rootpath,
         ["-c", TWO_DEVICES],
         goldens,
         tmp_path / "in.txt",
@@ -117,6 +100,5 @@ def test_two_devices_and_an_odd_number_of_lines(
         "--batch_size=4",
         "--distribution_strategy=mirrored",
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     assert "Computing on 2 CPU device(s) by MirroredStrategy" in done.stderr
     assert assert_golden(tmp_path / "vectors.jsonl", goldens) == 5

@@ -1,6 +1,5 @@
 """From text to a pretrained model by streaming, as its users start it."""
 
-import dataclasses
 import json
 import pathlib
 import shutil
@@ -236,12 +235,6 @@ def unmasked(goldens, tmp_path_factory):
 
 def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
     """Trains on records that are masked while they are read."""
-    train = dataclasses.replace(
-        options.train,
-        output_dir=str(output_dir),
-        num_train_steps=steps,
-        save_checkpoints_steps=4,
-    )
     changes = {
         "input_file": f"{unmasked}/out@2",
         "vocab_file": str(goldens / "vocab.txt"),
@@ -249,9 +242,11 @@ def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
             max_seq_length=64, max_predictions_per_seq=10
         ),
         "do_train": True,
-        "train": train,
+        "output_dir": str(output_dir),
+        "num_train_steps": steps,
+        "save_checkpoints_steps": 4,
     } | changes
-    pretraining.run(dataclasses.replace(options, **changes))
+    pretraining.run(options.replace(**changes))
 
 
 @pytest.mark.parametrize(

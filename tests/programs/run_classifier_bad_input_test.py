@@ -1,7 +1,6 @@
 """Bad input of run_classifier.py is refused early, or handled."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -170,13 +169,10 @@ run_table(goldens, folder, sizes, do_train=True, do_eval=False)
 
 
 def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
-    goldens, pytestconfig, tmp_path
+    goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")
-    done = fork_server.run(
-        [sys.executable, "-c", SCRIPT, goldens, tmp_path],
-        cwd=pytestconfig.rootpath,
-    )
+    done = fork_server.python("-c", SCRIPT, goldens, tmp_path)
     assert done.stdout.splitlines() == [
         f"--{name}_batch_size=7 cannot be divided among 2 parts (devices x "
         "micro-batches); the nearest sizes are 6 or 8."

@@ -1,7 +1,6 @@
 """run_classifier.py as its users start it; figures from the original."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -16,21 +15,18 @@ TASKS = [
 ]
 
 
-def run(root, goldens, task, output_dir, *flags):
+def run(goldens, task, output_dir, *flags, code=0):
     """Starts the program on a task of the goldens."""
-    return fork_server.run(
-        [
-            sys.executable,
-            "run_classifier.py",
-            f"--task_name={task}",
-            f"--data_dir={goldens}/classifier/{task}",
-            f"--vocab_file={goldens}/vocab.txt",
-            f"--bert_config_file={goldens}/bert_config.json",
-            f"--output_dir={output_dir}",
-            "--max_seq_length=64",
-            *flags,
-        ],
-        cwd=root,
+    return fork_server.python(
+        "run_classifier.py",
+        f"--task_name={task}",
+        f"--data_dir={goldens}/classifier/{task}",
+        f"--vocab_file={goldens}/vocab.txt",
+        f"--bert_config_file={goldens}/bert_config.json",
+        f"--output_dir={output_dir}",
+        "--max_seq_length=64",
+        *flags,
+        code=code,
     )
 
 
@@ -40,8 +36,7 @@ def scored(request, goldens, tmp_path_factory):
     task = request.param
     expected = goldens / "classifier" / task / "expected"
     folder = tmp_path_factory.mktemp(task)
-    done = run(
-        request.config.rootpath,
+    run(
         goldens,
         task,
         folder,
@@ -49,7 +44,6 @@ def scored(request, goldens, tmp_path_factory):
         "--do_predict",
         f"--init_checkpoint={expected}/model.ckpt-16",
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     return task, expected, folder
 
 
@@ -107,25 +101,19 @@ def test_metrics_are_the_tasks_own(scored):
 
 
 @pytest.mark.all
-def test_training_resumes_and_uses_its_records_again(
-    goldens, pytestconfig, tmp_path
-):
+def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
     flags = [
         "--do_train",
         "--train_batch_size=16",
         "--save_checkpoints_steps=4",
         f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
     ]
-    first = run(pytestconfig.rootpath, goldens, "CoLA", tmp_path, *flags)
-    assert first.returncode == 0, first.stderr[-3000:]
+    run(goldens, "CoLA", tmp_path, *flags)
     assert (tmp_path / "model.ckpt-12.index").exists()
     made = (tmp_path / "train.tf_record").stat().st_mtime_ns
     for path in tmp_path.glob("model.ckpt-12*"):
         path.unlink()
-    again = run(
-        pytestconfig.rootpath, goldens, "CoLA", tmp_path, *flags, "--do_eval"
-    )
-    assert again.returncode == 0, again.stderr[-3000:]
+    run(goldens, "CoLA", tmp_path, *flags, "--do_eval")
     assert (tmp_path / "train.tf_record").stat().st_mtime_ns == made
     assert "global_step = 12" in (tmp_path / "eval_results.txt").read_text()
 
@@ -174,10 +162,7 @@ def test_training_resumes_and_uses_its_records_again(
         ),
     ],
 )
-def test_bad_flags_end_in_one_line(
-    goldens, pytestconfig, tmp_path, flags, message
-):
-    done = run(pytestconfig.rootpath, goldens, "CoLA", tmp_path, *flags)
-    assert done.returncode == 1
+def test_bad_flags_end_in_one_line(goldens, tmp_path, flags, message):
+    done = run(goldens, "CoLA", tmp_path, *flags, code=1)
     last = done.stderr.splitlines()[-1]
     assert last.startswith(message.format(out=tmp_path)), last

@@ -1,6 +1,5 @@
 """What run_pretraining.py makes of records that are damaged."""
 
-import dataclasses
 import json
 
 import pytest
@@ -25,7 +24,7 @@ def damaged(goldens, tmp_path):
 def test_damage_is_refused_with_its_place_and_the_remedy(options, damaged):
     path, second = damaged
     with pytest.raises(ValueError) as error:
-        pretraining.run(dataclasses.replace(options, input_file=path))
+        pretraining.run(options.replace(input_file=path))
     assert str(error.value) == (
         f"{path}: record 2, at byte {second} of {files.size(path)}, is cut "
         "short or damaged; copy or write the file again. Or pass "
@@ -37,9 +36,7 @@ def test_damage_is_refused_with_its_place_and_the_remedy(options, damaged):
 def test_damage_is_left_out_on_request(options, damaged, caplog):
     path, second = damaged
     with caplog.at_level("INFO", logger="absl"):
-        pretraining.run(
-            dataclasses.replace(options, input_file=path, skip_bad_records=True)
-        )
+        pretraining.run(options.replace(input_file=path, skip_bad_records=True))
     # The golden file holds 337.
     assert f"{path}: 1 files, 336 examples." in caplog.messages
     assert (
@@ -53,9 +50,7 @@ def test_an_empty_file_is_left_out_on_request(
 ):
     path = tmp_path / "empty"
     path.touch()
-    options = dataclasses.replace(
-        options, input_file=f"{path},{goldens / RECORDS}"
-    )
+    options = options.replace(input_file=f"{path},{goldens / RECORDS}")
     with pytest.raises(ValueError) as error:
         pretraining.run(options)
     assert str(error.value) == (
@@ -63,7 +58,7 @@ def test_an_empty_file_is_left_out_on_request(
         "it leaves out what is damaged, and reports how much that is."
     )
     with caplog.at_level("INFO", logger="absl"):
-        pretraining.run(dataclasses.replace(options, skip_bad_records=True))
+        pretraining.run(options.replace(skip_bad_records=True))
     assert f"{options.input_file}: 2 files, 337 examples." in caplog.messages
     assert (
         f"--skip_bad_records: {path} holds no records (records kept: 0; left "
@@ -83,7 +78,7 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
 
     def open_records(**changes):
-        changed = dataclasses.replace(options, **changes)
+        changed = options.replace(**changes)
         return run_records.open_records(path, changed, config, {}, {})
 
     with pytest.raises(ValueError) as error:
@@ -117,7 +112,7 @@ def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):
     # All input is checked before.
     monkeypatch.setattr(pretraining.Start, "keep", damage)
     with pytest.raises(ValueError) as error:
-        pretraining.run(dataclasses.replace(options, input_file=str(path)))
+        pretraining.run(options.replace(input_file=str(path)))
     assert str(error.value) == (
         f"{path}: record 1, at byte 0 of {len(content)}, is cut short or "
         "damaged; copy or write the file again. It was undamaged when the run "

@@ -1,7 +1,5 @@
 """Pretraining on records of --next_sentence_prediction=false."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -50,19 +48,10 @@ def relabelled(path, source, labels):
     return path
 
 
-def run(options, output_dir, input_file, num_steps=4, train=None, **changes):
+def run(options, output_dir, input_file, num_steps=4, **changes):
     """Trains on records; the last checkpoint."""
-    train = dataclasses.replace(
-        options.train,
-        output_dir=str(output_dir),
-        num_train_steps=num_steps,
-        **train or {},
-    )
-    pretraining.run(
-        dataclasses.replace(
-            options, input_file=str(input_file), train=train, **changes
-        )
-    )
+    changes |= {"output_dir": str(output_dir), "num_train_steps": num_steps}
+    pretraining.run(options.replace(input_file=str(input_file), **changes))
     return read_all(output_dir / f"model.ckpt-{num_steps}")
 
 
@@ -125,14 +114,11 @@ def test_masked_lm_alone_is_trained_and_measured(
         options,
         out,
         no_pairs,
-        train={
-            "gradient_accumulation_steps": accumulation,
-            "optimizer": optimizer,
-            "eval_every_steps": 2,
-            "log_steps": 1,
-            # Large enough for decay to show.
-            "learning_rate": 1e-2,
-        },
+        gradient_accumulation_steps=accumulation,
+        optimizer=optimizer,
+        eval_every_steps=2,
+        log_steps=1,
+        learning_rate=1e-2,  # large enough for decay to show
         do_eval=True,
         eval_file=str(no_pairs),
         max_eval_steps=2,

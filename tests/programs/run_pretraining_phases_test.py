@@ -1,6 +1,5 @@
 """Two phases of pretraining: another length, and the flags that join them."""
 
-import dataclasses
 import json
 import re
 import shutil
@@ -50,18 +49,14 @@ def phases(options, tmp_path):
     for length in (128, 512):
         write_records(tmp_path / f"{length}.tf_record", length)
         made.append(
-            dataclasses.replace(
-                options,
+            options.replace(
                 bert_config_file=str(tmp_path / "config.json"),
                 input_file=str(tmp_path / f"{length}.tf_record"),
                 init_checkpoint=None,
                 max_seq_length=length,
                 max_predictions_per_seq=3,
-                train=dataclasses.replace(
-                    options.train,
-                    output_dir=str(tmp_path / str(length)),
-                    train_batch_size=4,
-                ),
+                output_dir=str(tmp_path / str(length)),
+                train_batch_size=4,
             )
         )
     return made
@@ -72,12 +67,10 @@ def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
     pretraining.run(short)
     # A rate too small to move anything: what is saved is what was loaded.
     pretraining.run(
-        dataclasses.replace(
-            long,
+        long.replace(
             init_checkpoint=short.train.output_dir,
-            train=dataclasses.replace(
-                long.train, num_train_steps=1, learning_rate=1e-30
-            ),
+            num_train_steps=1,
+            learning_rate=1e-30,
         )
     )
     before = read_all(tmp_path / "128/model.ckpt-2")
@@ -98,20 +91,8 @@ def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
 def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     short, long = phases
     train = {"num_train_steps": 4, "num_warmup_steps": 1}
-    pretraining.run(
-        dataclasses.replace(
-            short,
-            train=dataclasses.replace(short.train, stop_at_step=3, **train),
-        )
-    )
-    pretraining.run(
-        dataclasses.replace(
-            long,
-            train=dataclasses.replace(
-                long.train, continue_from=short.train.output_dir, **train
-            ),
-        )
-    )
+    pretraining.run(short.replace(stop_at_step=3, **train))
+    pretraining.run(long.replace(continue_from=short.train.output_dir, **train))
     before = read_all(tmp_path / "128/model.ckpt-3")
     after = read_all(tmp_path / "512/model.ckpt-4")
     assert (before["global_step"], after["global_step"]) == (3, 4)
@@ -123,44 +104,37 @@ def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     # The second run has begun with the first; another one would be ignored.
     train |= {"num_train_steps": 5, "continue_from": str(tmp_path / "other")}
     shutil.copytree(tmp_path / "128", tmp_path / "other")
-    later = dataclasses.replace(long.train, **train)
-    pretraining.run(dataclasses.replace(long, train=later))
+    pretraining.run(long.replace(**train))
     assert re.search("other settings .*continue_from .*128.*other", caplog.text)
 
 
 @pytest.mark.parametrize(
-    ("change", "train", "message"),
+    ("changes", "message"),
     [
         (
-            {"init_checkpoint": "b"},
-            {"continue_from": "a"},
+            {"continue_from": "a", "init_checkpoint": "b"},
             "--continue_from=a contradicts --init_checkpoint=b; drop one.",
         ),
         (
-            {"init_checkpoint": None, "do_train": False, "do_eval": True},
-            {"continue_from": "a"},
+            {"continue_from": "a", "do_train": False, "do_eval": True},
             "--continue_from needs --do_train; give that, too, or drop --co",
         ),
         (
-            {"init_checkpoint": None},
             {"continue_from": "out/", "output_dir": "out"},
             "--continue_from=out/ is the --output_dir, where a run resum",
         ),
     ],
 )
-def test_flags_that_contradict_are_refused(options, change, train, message):
+def test_flags_that_contradict_are_refused(options, changes, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        dataclasses.replace(
-            options, train=dataclasses.replace(options.train, **train), **change
-        )
+        options.replace(**{"init_checkpoint": None} | changes)
 
 
 def test_a_first_phase_that_is_not_there_is_refused(phases):
-    changed = dataclasses.replace(phases[1].train, continue_from="/no/run")
     with pytest.raises(
         FileNotFoundError, match="^--continue_from=/no/run is not there; g"
     ):
-        pretraining.run(dataclasses.replace(phases[1], train=changed))
+        pretraining.run(phases[1].replace(continue_from="/no/run"))
 
 
 def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
@@ -169,11 +143,9 @@ def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
     (tmp_path / "128/bert_config.json").write_text(
         json.dumps(config | {"num_attention_heads": 4})
     )
-    train = dataclasses.replace(
-        phases[1].train, continue_from=str(tmp_path / "128")
-    )
+    later = phases[1].replace(continue_from=str(tmp_path / "128"))
     with pytest.raises(
         ValueError,
         match="128 holds a run of another model: num_attention_heads 4 -> 2",
     ):
-        pretraining.run(dataclasses.replace(phases[1], train=train))
+        pretraining.run(later)

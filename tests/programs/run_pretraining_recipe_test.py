@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import pytest
 
@@ -10,17 +9,14 @@ from tests.support import fork_server
 
 
 @pytest.fixture
-def rate(tmp_path, pytestconfig):
+def rate(tmp_path):
     """Returns a function of flags: the rate that the program announces."""
 
     def started(*flags):
         command = ["run_pretraining.py", "--recipe=budget", "--do_train"]
-        done = fork_server.run(
-            # It ends where it looks for the records.
-            [sys.executable, *command, "--input_file=none", *flags],
-            cwd=pytestconfig.rootpath,
-        )
-        assert done.returncode
+        # It ends where it looks for the records.
+        command += ["--input_file=none", *flags]
+        done = fork_server.python(*command, code=1)
         return float(re.search(r"--learning_rate=(\S+)", done.stderr)[1])
 
     return started
@@ -54,13 +50,10 @@ def test_a_second_phase_has_the_rate_of_the_run_that_it_continues(
     assert rate(before, f"--output_dir={out}") == 1e-3
 
 
-def test_masking_flags_are_for_records_without_masks(tmp_path, pytestconfig):
+def test_masking_flags_are_for_records_without_masks(tmp_path):
     command = ["run_pretraining.py", "--do_train", "--masked_lm_prob=0.3"]
     command += ["--input_file=none", f"--output_dir={tmp_path}/out"]
-    done = fork_server.run(
-        [sys.executable, *command], cwd=pytestconfig.rootpath
-    )
-    assert done.returncode == 1
+    done = fork_server.python(*command, code=1)
     assert "--masked_lm_prob" in done.stderr
     assert "--masking=dynamic" in done.stderr
     assert not (tmp_path / "out").exists()

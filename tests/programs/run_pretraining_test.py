@@ -1,6 +1,5 @@
 """What run_pretraining.py makes of good input."""
 
-import dataclasses
 import json
 import sys
 
@@ -22,7 +21,7 @@ from training.runs import pretraining
 def options(options, goldens):
     """Those of the golden model, with all of its layers."""
     config = str(goldens / "bert_config.json")
-    return dataclasses.replace(options, bert_config_file=config)
+    return options.replace(bert_config_file=config)
 
 
 def test_evaluation_equals_numpy_over_the_same_batches(
@@ -30,8 +29,7 @@ def test_evaluation_equals_numpy_over_the_same_batches(
 ):
     trained = str(goldens / "model/trained")
     pretraining.run(
-        dataclasses.replace(
-            options,
+        options.replace(
             do_train=False,
             do_eval=True,
             init_checkpoint=trained,
@@ -140,8 +138,7 @@ def test_queries_are_answered_with_the_models_probabilities(
     (tmp_path / "queries.txt").write_text("\n\n".join(lines) + "\n")
     trained = str(goldens / "model/trained")
     pretraining.run(
-        dataclasses.replace(
-            options,
+        options.replace(
             do_train=False,
             do_predict=True,
             predict_file=str(tmp_path / "queries.txt"),
@@ -182,15 +179,13 @@ def test_evaluation_while_training_and_a_stripped_checkpoint(
 ):
     out = tmp_path / "out"
     pretraining.run(
-        dataclasses.replace(
-            options,
+        options.replace(
             do_eval=True,
             eval_file=str(goldens / RECORDS),
             max_eval_steps=2,
             strip_checkpoint=True,
-            train=dataclasses.replace(
-                options.train, num_train_steps=4, eval_every_steps=2
-            ),
+            num_train_steps=4,
+            eval_every_steps=2,
         )
     )
     points = []

@@ -46,7 +46,6 @@ def test_a_flag_that_is_not_read_is_refused(tmp_path, command, flag):
 
 def test_a_boolean_with_its_default_is_accepted(tmp_path):
     program = ROOT / "run_sentence_vectors.py"
-    done = fork_server.run(
-        [sys.executable, program, *ENCODE, "--do_train=false"], cwd=tmp_path
-    )
+    flags = *ENCODE, "--do_train=false"
+    done = fork_server.python(program, *flags, cwd=tmp_path, code=1)
     assert "a.txt: no such --input_file" in done.stderr

@@ -16,7 +16,6 @@ from data.text.tokenization import FullTokenizer
 from modeling import BertConfig
 from tests.support import huggingface_support as theirs
 from tests.support import rounding
-from tests.support.model_folders import write_released
 from tests.support.serving_support import (
     LABELS,
     TEXTS,
@@ -42,12 +41,6 @@ MASKED = [
     "caf\u00e9 \u4e2d[MASK][MASK]s",
     "to be or not to [MASK] " * 5,
 ]
-
-
-@pytest.fixture(scope="module")
-def released(goldens, tmp_path_factory):
-    """A folder as the original released them."""
-    return write_released(goldens, tmp_path_factory.mktemp("released"))
 
 
 @pytest.fixture(scope="module")

@@ -5,19 +5,11 @@ import pytest
 import bert
 from modeling import SpanModel, TaskModel
 from tests.support.model_folder_support import write_with
-from tests.support.model_folders import write_released
 
 
 @pytest.fixture(scope="module")
-def released(goldens, tmp_path_factory):
-    """A folder as the original released them."""
-    folder = tmp_path_factory.mktemp("released")
-    return write_released(goldens, folder, "bert_config.json")
-
-
-@pytest.fixture(scope="module")
-def pretrained(released):
-    return bert.load(released)
+def pretrained(three_layers):
+    return bert.load(three_layers)
 
 
 class Frame(dict):
@@ -84,13 +76,13 @@ def test_calls_that_do_not_fit_are_refused(pretrained, call, message):
         call(pretrained)
 
 
-def test_an_encoder_answers_nothing(released):
-    model = bert.load(released, kind="encoder")
+def test_an_encoder_answers_nothing(three_layers):
+    model = bert.load(three_layers, kind="encoder")
     with pytest.raises(ValueError, match="kind encoder, but ask needs pretr"):
         model.ask(["a"])
     for length in 2, 129:
         with pytest.raises(ValueError, match=f"={length}; it must be 3 to 128"):
-            bert.load(released, max_seq_length=length)
+            bert.load(three_layers, max_seq_length=length)
 
 
 @pytest.mark.parametrize(

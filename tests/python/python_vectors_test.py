@@ -5,7 +5,6 @@ import pytest
 
 import bert
 from tests.support import rounding
-from tests.support.model_folders import write_released
 from tests.support.serving_support import (
     TEXTS,
     close,
@@ -16,27 +15,20 @@ from training.runs import vectors as extraction
 
 
 @pytest.fixture(scope="module")
-def released(goldens, tmp_path_factory):
-    """A folder as the original released them."""
-    folder = tmp_path_factory.mktemp("released")
-    return write_released(goldens, folder, "bert_config.json")
+def pretrained(three_layers):
+    return bert.load(three_layers)
 
 
-@pytest.fixture(scope="module")
-def pretrained(released):
-    return bert.load(released)
-
-
-def extracted(released, tmp_path, lines, **vectors):
+def extracted(three_layers, tmp_path, lines, **vectors):
     """What extract_features.py writes for lines."""
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", "utf-8")
     extraction.run(
         ExtractionOptions(
             input_file=str(tmp_path / "lines.txt"),
             output_file=str(tmp_path / "vectors.npz"),
-            bert_config_file=f"{released}/bert_config.json",
-            init_checkpoint=released,
-            vocab_file=f"{released}/vocab.txt",
+            bert_config_file=f"{three_layers}/bert_config.json",
+            init_checkpoint=three_layers,
+            vocab_file=f"{three_layers}/vocab.txt",
             batch_size=2,
             vectors=VectorOptions(**vectors),
             format="npz",
@@ -55,11 +47,11 @@ def extracted(released, tmp_path, lines, **vectors):
     ],
 )
 def test_vectors_are_those_of_the_program(
-    pretrained, released, tmp_path, vectors
+    pretrained, three_layers, tmp_path, vectors
 ):
     options = {"layers": (-1,), "layer_mix": "concat"} | vectors
     wanted = extracted(
-        released, tmp_path, [*TEXTS, "the man ||| a dog"], **options
+        three_layers, tmp_path, [*TEXTS, "the man ||| a dog"], **options
     )
     got = pretrained.encode(
         [*TEXTS, ("the man", "a dog")], **vectors, batch_size=3
@@ -69,11 +61,11 @@ def test_vectors_are_those_of_the_program(
 
 
 def test_vectors_of_words_are_those_of_the_program(
-    pretrained, released, tmp_path
+    pretrained, three_layers, tmp_path
 ):
     for whole_words in True, False:
         wanted = extracted(
-            released, tmp_path, TEXTS, whole_words=whole_words, layers=(-1,)
+            three_layers, tmp_path, TEXTS, whole_words=whole_words, layers=(-1,)
         )
         got = pretrained.encode_words(TEXTS, whole_words=whole_words)
         for i, (words, vectors) in enumerate(got):
@@ -88,9 +80,11 @@ def test_bars_in_a_text_make_no_pair(pretrained):
     assert words == ["[CLS]", "a", "|", "|", "|", "b", "[SEP]"]
 
 
-def test_attention_of_a_text(pretrained, released, tmp_path):
+def test_attention_of_a_text(pretrained, three_layers, tmp_path):
     text = "Caf\u00e9 unaffable!"
-    wanted = extracted(released, tmp_path, [text], layers=(0,), attention=True)
+    wanted = extracted(
+        three_layers, tmp_path, [text], layers=(0,), attention=True
+    )
     tokens, maps = pretrained.attention(text, layer=0)
     assert tokens == wanted["attention_tokens_0"].tolist()
     close(maps, wanted["attention_0"][0])
@@ -108,8 +102,8 @@ def test_results_come_in_the_order_of_the_texts(pretrained):
     )
 
 
-def test_texts_that_are_too_long_are_cut_and_counted(released, caplog):
-    model = bert.load(released, max_seq_length=16)
+def test_texts_that_are_too_long_are_cut_and_counted(three_layers, caplog):
+    model = bert.load(three_layers, max_seq_length=16)
     with caplog.at_level("WARNING"):
         ((words, _),) = model.encode_words(["a b " * 20], whole_words=False)
     assert len(words) == 16

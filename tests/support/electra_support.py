@@ -7,8 +7,6 @@ import numpy as np
 
 from modeling import BertConfig, BertModel, checkpoints
 from modeling import heads as model_heads
-from training.config.conversion_options import ConversionOptions
-from training.convert import conversion
 
 E, SMALL = 6, 8  # widths of the embeddings and of the generator
 
@@ -59,10 +57,3 @@ def write_electra_run(goldens, folder):
     (folder / "bert_config.json").write_text(config.to_json_string())
     (folder / "vocab.txt").write_bytes((goldens / "vocab.txt").read_bytes())
     return folder, values
-
-
-def convert(source, target, **options):
-    conversion.run(
-        ConversionOptions(model=str(source), output_dir=str(target), **options)
-    )
-    return target

@@ -1,6 +1,5 @@
 """Finished runs, made once for all test processes; copy one to change it."""
 
-import dataclasses
 import fcntl
 import os
 import shutil
@@ -48,10 +47,7 @@ def answered_questions(goldens, folder):
 def pretraining_options(goldens, output_dir):
     """Six steps, with checkpoints of 2, 4 and 6."""
     options = pretraining_support.make_options(goldens, output_dir)
-    train = dataclasses.replace(
-        options.train, num_train_steps=6, save_checkpoints_steps=2
-    )
-    return dataclasses.replace(options, train=train)
+    return options.replace(num_train_steps=6, save_checkpoints_steps=2)
 
 
 def finished_pretraining(goldens, folder):

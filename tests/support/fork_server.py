@@ -9,12 +9,15 @@ import functools
 import gc
 import json
 import os
+import pathlib
 import runpy
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Process:
@@ -151,6 +154,23 @@ def run(arguments, *, cwd, stdin=os.devnull, env=(), timeout=300):
             with open(path, encoding="utf-8") as file:
                 texts.append(file.read())
     return subprocess.CompletedProcess(arguments, process.returncode, *texts)
+
+
+def python(*arguments, code=0, cwd=ROOT, **how):
+    """Runs a program of this project, or -c and its text, to its end.
+
+    Args:
+      arguments: the program and its flags.
+      code: the exit status that it must have.
+      cwd: see `start`.
+      how: see `run`.
+
+    Returns:
+      A `subprocess.CompletedProcess`.
+    """
+    done = run([sys.executable, *arguments], cwd=cwd, **how)
+    assert done.returncode == code, (done.returncode, done.stderr[-3000:])
+    return done
 
 
 def _warm_up():

@@ -7,16 +7,12 @@ import numpy as np
 
 from modeling import BertConfig, checkpoints
 from tests.support import huggingface_support as theirs
+from tests.support.model_folders import write_released
 
 
 def write_original(goldens, folder):
     """A folder as the original released them, of the golden model."""
-    folder.mkdir(parents=True)
-    trained = goldens / "model/trained/model.ckpt-60"
-    for ending in ".index", ".data-00000-of-00001":
-        shutil.copy(f"{trained}{ending}", folder / f"bert_model.ckpt{ending}")
-    shutil.copy(goldens / "bert_config.json", folder)
-    shutil.copy(goldens / "vocab.txt", folder)
+    write_released(goldens, folder, "bert_config.json")
     return folder
 
 

@@ -1,7 +1,5 @@
 """The picture of learning curves, of made-up events."""
 
-import sys
-
 import pytest
 from matplotlib import image
 from matplotlib.axes import Axes
@@ -40,12 +38,9 @@ def drawn(monkeypatch):
     return lines, bands
 
 
-def test_the_program_draws_and_names_the_runs(runs, pytestconfig):
+def test_the_program_draws_and_names_the_runs(runs):
     flags = f"--runs={runs}/rate1-seed*,{runs}/b", f"--png={runs}/a.png"
-    done = fork_server.run(
-        [sys.executable, "run_plot.py", *flags], cwd=pytestconfig.rootpath
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = fork_server.python("run_plot.py", *flags)
     told = f"{runs}/a.png: accuracy, loss of {runs}/rate1, {runs}/b"
     assert told in done.stderr
     assert image.imread(f"{runs}/a.png").size

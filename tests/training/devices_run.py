@@ -151,13 +151,11 @@ def answer(goldens, out, device):
         num_train_epochs=20.5 * 8 / 384,
         predict_batch_size=10,
     )
-    finetuning_options = dataclasses.replace(
-        options.finetuning,
+    options = options.replace(
         bert_config_file=small_config(goldens, out),
         init_checkpoint=None,
         device=device,
     )
-    options = dataclasses.replace(options, finetuning=finetuning_options)
     outputs = finetuner.Finetuning.outputs
     found = {}
 

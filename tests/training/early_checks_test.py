@@ -22,15 +22,76 @@ def refused(call, message, tmp_path):
     assert not list(tmp_path.rglob("*.tf_record*"))
 
 
-def test_a_wrong_checkpoint_is_refused(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
-    finetuning = {"init_checkpoint": "/no/bert_model.ckpt"}
-    options = options_of(goldens, tmp_path, finetuning=finetuning)
-    refused(
-        lambda: classifier.run(options),
-        "/no/bert_model.ckpt: no checkpoint there",
-        tmp_path,
-    )
+def refused_task(goldens, tmp_path, message, kind="single", **changes):
+    """Likewise of run_classifier.py on a table, which may be there."""
+    if not (tmp_path / "data").exists():
+        write_table(tmp_path / "data", kind)
+    options = options_of(goldens, tmp_path, kind).replace(**changes)
+    refused(lambda: classifier.run(options), message, tmp_path)
+
+
+def refused_questions(goldens, tmp_path, message, **changes):
+    """Likewise of run_squad.py."""
+    asked = squad_support.make_options(goldens, tmp_path / "squad", **changes)
+    refused(lambda: questions.run(asked), message, tmp_path)
+
+
+def metric(name, kind="single", labels=()):
+    asked = {"kind": kind, "metrics": [name], "labels": [*labels]}
+    return {"kind": kind, "task_options": asked}
+
+
+HEAD = "has no output_weights and output_bias"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"init_checkpoint": "/no/bert_model.ckpt"},
+            "/no/bert_model.ckpt: no checkpoint there",
+        ),
+        (
+            metric("f2"),
+            "--metrics=f2: .*classification are accuracy, f1, micro_f1, mac",
+        ),
+        (
+            metric("f1", labels=["l0", "l1", "l2"]),
+            "--metrics=f1: .*with 3 labels are accuracy, mi",
+        ),
+        (
+            metric("accuracy", "tagging"),
+            "--metrics=accuracy: .*tagging are entity_f1, token_accuracy",
+        ),
+        (
+            {"class_weights": {"l9": 2.0}},
+            "--class_weights has a weight of 'l9', .* one of l0, l1",
+        ),
+        # A head that is not trained.
+        ({"do_train": False}, f"{HEAD} for this task"),
+        (
+            {"do_train": False, "init_checkpoint": None},
+            "out holds no checkpoint; train first, or",
+        ),
+        ({"do_train": False, "init_checkpoint": MNLI}, HEAD),
+        # An encoder that would keep its random weights.
+        (
+            {
+                "kind": "tagging",
+                "feature_based": "last",
+                "init_checkpoint": None,
+            },
+            "--feature_based=last never trains the encoder",
+        ),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_a_task_is_refused(
+    goldens, tmp_path, changes, message
+):
+    if changes.get("init_checkpoint") == MNLI:
+        changes = changes | {"init_checkpoint": str(goldens / MNLI)}
+    refused_task(goldens, tmp_path, message, **changes)
 
 
 @pytest.mark.parametrize(
@@ -39,80 +100,16 @@ def test_a_wrong_checkpoint_is_refused(goldens, tmp_path):
 def test_a_missing_file_is_refused(goldens, tmp_path, kind, name):
     write_table(tmp_path / "data", kind)
     (tmp_path / f"data/{name}.jsonl").unlink()
-    options = options_of(goldens, tmp_path, kind)
-    refused(
-        lambda: classifier.run(options),
-        f"--task_name=tsv, {name} set: .*/data",
-        tmp_path,
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "labels", "name", "fitting"),
-    [
-        ("single", [], "f2", "classification are accuracy, f1, micro_f1, mac"),
-        ("single", ["l0", "l1", "l2"], "f1", "with 3 labels are accuracy, mi"),
-        ("tagging", [], "accuracy", "tagging are entity_f1, token_accuracy"),
-    ],
-)
-def test_a_metric_that_does_not_fit_is_refused(
-    goldens, tmp_path, kind, labels, name, fitting
-):
-    write_table(tmp_path / "data", kind)
-    asked = {"kind": kind, "metrics": [name], "labels": labels}
-    options = options_of(goldens, tmp_path, kind, task_options=asked)
-    message = f"--metrics={name}: .*{fitting}"
-    refused(lambda: classifier.run(options), message, tmp_path)
-
-
-def test_a_weight_of_no_label_is_refused(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
-    options = options_of(goldens, tmp_path, class_weights={"l9": 2.0})
-    message = "--class_weights has a weight of 'l9', .* one of l0, l1"
-    refused(lambda: classifier.run(options), message, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("finetuning", "message"),
-    [
-        ({}, "has no output_weights and output_bias for this task"),
-        ({"init_checkpoint": None}, "out holds no checkpoint; train first, or"),
-        ({"init_checkpoint": MNLI}, "has no output_weights and output_bias"),
-    ],
-)
-def test_an_untrained_head_is_refused(goldens, tmp_path, finetuning, message):
-    write_table(tmp_path / "data", "single")
-    if finetuning.get("init_checkpoint"):
-        finetuning = {"init_checkpoint": str(goldens / MNLI)}
-    options = options_of(
-        goldens, tmp_path, finetuning=finetuning, do_train=False
-    )
-    refused(lambda: classifier.run(options), message, tmp_path)
+    message = f"--task_name=tsv, {name} set: .*/data"
+    refused_task(goldens, tmp_path, message, kind)
 
 
 def test_an_encoder_of_another_size_is_refused(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
     config = json.loads((goldens / "bert_config.json").read_text())
     path = tmp_path / "wide.json"
     path.write_text(json.dumps(config | {"intermediate_size": 80}))
-    options = options_of(
-        goldens, tmp_path, finetuning={"bert_config_file": str(path)}
-    )
-    refused(
-        lambda: classifier.run(options),
-        "does not fit the configuration:\n.*intermediate/dense/kernel",
-        tmp_path,
-    )
-
-
-def test_a_frozen_encoder_without_weights_is_refused(goldens, tmp_path):
-    write_table(tmp_path / "data", "tagging")
-    finetuning = {"init_checkpoint": None}
-    options = options_of(
-        goldens, tmp_path, "tagging", finetuning, feature_based="last"
-    )
-    message = "--feature_based=last never trains the encoder"
-    refused(lambda: classifier.run(options), message, tmp_path)
+    message = "does not fit the configuration:\n.*intermediate/dense/kernel"
+    refused_task(goldens, tmp_path, message, bert_config_file=str(path))
 
 
 @pytest.mark.parametrize("change", ["labels", "kind", "config", "head"])
@@ -123,7 +120,7 @@ def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
         source = f"{goldens / MNLI.replace('MNLI', 'MRPC')}{suffix}"
         shutil.copy(source, tmp_path / f"out/model.ckpt-16{suffix}")
     (tmp_path / "out/labels.txt").write_text("l0\nl1\n")
-    finetuning, changes = {}, {}
+    changes = {}
     if change == "labels":
         (tmp_path / "out/labels.txt").write_text("l1\nl0\n")
         message = "out holds a model of the labels l1, l0"
@@ -141,13 +138,9 @@ def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
     else:
         changes = {"head": "bilstm"}
         message = "out holds a run of another model: --head 'linear' -> 'bil"
-    options = options_of(
-        goldens, tmp_path, finetuning=finetuning, do_train=False, **changes
-    )
     if change != "labels":  # without training, the order of labels.txt counts
-        refused(lambda: classifier.run(options), message, tmp_path)
-    kept = options_of(goldens, tmp_path, finetuning=finetuning, **changes)
-    refused(lambda: classifier.run(kept), message, tmp_path)
+        refused_task(goldens, tmp_path, message, do_train=False, **changes)
+    refused_task(goldens, tmp_path, message, **changes)
 
 
 def test_a_run_that_has_begun_needs_no_first_checkpoint(
@@ -164,16 +157,10 @@ def test_a_run_that_has_begun_needs_no_first_checkpoint(
 def test_trials_are_refused_before_any(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     asked = TrialOptions(num_trials=2)
-    options = options_of(
-        goldens, tmp_path, finetuning={"init_checkpoint": "/no/model.ckpt"}
-    )
-    refused(
-        lambda: trials.run(options, asked),
-        "no checkpoint there",
-        tmp_path,
-    )
-    (tmp_path / "data/test.jsonl").unlink()
     options = options_of(goldens, tmp_path)
+    lost = options.replace(init_checkpoint="/no/model.ckpt")
+    refused(lambda: trials.run(lost, asked), "no checkpoint there", tmp_path)
+    (tmp_path / "data/test.jsonl").unlink()
     message = "--task_name=tsv, test set: "
     refused(lambda: trials.run(options, asked), message, tmp_path)
 
@@ -230,57 +217,33 @@ def test_questions_are_refused_before_their_records(
     if changes.get("init_checkpoint"):
         path = changes["init_checkpoint"].format(goldens=goldens)
         changes = changes | {"init_checkpoint": path}
-    refused(
-        lambda: squad_support.run(
-            goldens, tmp_path / "out", **{"do_train": True} | changes
-        ),
-        message,
-        tmp_path,
-    )
+    changes = {"do_train": True} | changes
+    refused_questions(goldens, tmp_path, message, **changes)
 
 
 def test_pairs_for_one_segment_type_are_refused(goldens, tmp_path):
     config = json.loads((goldens / "first_layer.json").read_text())
     path = tmp_path / "one.json"
     path.write_text(json.dumps(config | {"type_vocab_size": 1}))
-    write_table(tmp_path / "data", "pair")
     given = {"bert_config_file": str(path), "init_checkpoint": None}
-    options = options_of(goldens, tmp_path, "pair", given, do_predict=False)
     message = "needs two segment types.*type_vocab_size 1"
-    refused(lambda: classifier.run(options), message, tmp_path)
-    asked = squad_support.make_options(
-        goldens, tmp_path / "squad", do_train=True, **given
-    )
-    refused(lambda: questions.run(asked), message, tmp_path)
+    of_task = {"kind": "pair", "do_predict": False, **given}
+    refused_task(goldens, tmp_path, message, **of_task)
+    refused_questions(goldens, tmp_path, message, do_train=True, **given)
 
 
 def test_an_unknown_metric_is_refused(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
     watched = {"save_best": "f9", "eval_every_steps": 2}
-    options = options_of(goldens, tmp_path, finetuning=watched)
     message = "--save_best=f9: evaluations give no such metric, but"
-    refused(lambda: classifier.run(options), message, tmp_path)
-    asked = squad_support.make_options(
-        goldens, tmp_path / "squad", do_train=True, **watched
-    )
-    refused(lambda: questions.run(asked), message, tmp_path)
+    refused_task(goldens, tmp_path, message, **watched)
+    refused_questions(goldens, tmp_path, message, do_train=True, **watched)
 
 
 def test_an_input_that_would_be_replaced_is_refused(goldens, tmp_path):
-    data = tmp_path / "data"
-    write_table(data, "single")
     asked = {"kind": "single", "test_file": "predictions.tsv"}
-    options = options_of(goldens, tmp_path, task_options=asked)
-    refused(
-        lambda: classifier.run(options.replace(output_dir=str(data))),
-        "predictions.tsv is a file of --test_file, too; give another path",
-        tmp_path,
-    )
-    out = tmp_path / "squad"
-    refused(
-        lambda: squad_support.run(
-            goldens, out, predict_file=str(out / "predictions.json")
-        ),
-        "predictions.json is a file of --predict_file, too",
-        tmp_path,
-    )
+    changes = {"output_dir": str(tmp_path / "data"), "task_options": asked}
+    message = "predictions.tsv is a file of --test_file, too; give another path"
+    refused_task(goldens, tmp_path, message, **changes)
+    predicted = str(tmp_path / "squad/predictions.json")
+    message = "predictions.json is a file of --predict_file, too"
+    refused_questions(goldens, tmp_path, message, predict_file=predicted)

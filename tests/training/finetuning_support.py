@@ -2,7 +2,6 @@
 
 import functools
 import json
-import sys
 
 from modeling import BertConfig, TaskModel
 from tests.support import fork_server
@@ -40,16 +39,13 @@ def make_options(goldens, output_dir, **changes):
     )
 
 
-def outputs_of_devices(script, goldens, root, folder):
+def outputs_of_devices(script, goldens, folder):
     """The JSON that a script prints on one and on two devices."""
     found = []
     for devices in (1, 2):
         out = folder / str(devices)
         out.mkdir()
-        done = fork_server.run(
-            [sys.executable, "-c", script, goldens, out, str(devices)], cwd=root
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+        done = fork_server.python("-c", script, goldens, out, str(devices))
         found.append(json.loads(done.stdout.splitlines()[-1]))
     return found
 

@@ -1,6 +1,5 @@
 """Heads that --init_checkpoint lacks: they do not answer before training."""
 
-import dataclasses
 import json
 
 import pytest
@@ -33,8 +32,7 @@ def without(goldens, tmp_path, *prefixes):
 def asked(options, goldens, tmp_path, init_checkpoint, text="", **changes):
     """The options of an evaluation, or of answers to some queries."""
     (tmp_path / "queries.txt").write_text(text)
-    return dataclasses.replace(
-        options,
+    return options.replace(
         **{
             "init_checkpoint": init_checkpoint,
             "do_train": False,
@@ -43,7 +41,7 @@ def asked(options, goldens, tmp_path, init_checkpoint, text="", **changes):
             "predict_file": str(tmp_path / "queries.txt"),
             "vocab_file": str(goldens / "vocab.txt"),
         }
-        | changes,
+        | changes
     )
 
 
@@ -89,11 +87,10 @@ def test_what_is_there_answers(options, goldens, tmp_path, lacks, text):
 def test_training_gives_the_heads(options, goldens, tmp_path):
     path = without(goldens, tmp_path, "cls/")
     # Two steps: the rate of the last one is 0, and would leave a head of zeros.
-    train = dataclasses.replace(options.train, num_train_steps=2)
+    options = options.replace(num_train_steps=2)
     both = {"do_train": True, "do_eval": True, "max_eval_steps": 1}
-    run = asked(options, goldens, tmp_path, path, train=train, **both)
-    pretraining.run(run)
+    pretraining.run(asked(options, goldens, tmp_path, path, **both))
     # The weights of the folder count now, not those of --init_checkpoint.
     text = "the [MASK] ||| snow"
-    pretraining.run(asked(options, goldens, tmp_path, path, text, train=train))
+    pretraining.run(asked(options, goldens, tmp_path, path, text))
     assert (tmp_path / "out/predict_results.jsonl").exists()

@@ -37,12 +37,8 @@ program.run(main)
         ("TypeError('a bug')", 1, "TypeError: a bug"),
     ],
 )
-def test_what_a_user_sees_last(pytestconfig, error, code, last_line):
-    done = fork_server.run(
-        [sys.executable, "-c", SCRIPT.format(error=error)],
-        cwd=pytestconfig.rootpath,
-    )
-    assert done.returncode == code
+def test_what_a_user_sees_last(error, code, last_line):
+    done = fork_server.python("-c", SCRIPT.format(error=error), code=code)
     assert done.stderr.splitlines()[-1].startswith(last_line)
     assert ("Traceback" in done.stderr) == ("TypeError" in error)
 

@@ -1,7 +1,5 @@
 """Bad input of run_squad.py: one clear error, or a warning."""
 
-import dataclasses
-
 import pytest
 
 from tests.data.squad import support
@@ -55,7 +53,7 @@ def test_a_vocabulary_of_the_other_case_is_a_warning(goldens, tmp_path, caplog):
     options = make_options(goldens, tmp_path, init_checkpoint=None)
     read_files(options)
     assert "wordpiece with a capital" not in caplog.text
-    cased = dataclasses.replace(options, do_lower_case=False)
+    cased = options.replace(do_lower_case=False)
     read_files(cased)
     assert "vocab.txt has no wordpiece with a capital" in caplog.text
 

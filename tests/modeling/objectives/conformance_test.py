@@ -6,7 +6,6 @@ batches follow from what its class says that it reads.
 
 import dataclasses
 import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -217,14 +216,10 @@ for name in names:
 
 
 @pytest.fixture(scope="module")
-def two_devices(pytestconfig, tmp_path_factory):
+def two_devices(tmp_path_factory):
     """The folder with what two devices have trained."""
     out = tmp_path_factory.mktemp("two")
-    done = fork_server.run(
-        [sys.executable, "-c", SCRIPT, str(out), *OBJECTIVES],
-        cwd=pytestconfig.rootpath,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    fork_server.python("-c", SCRIPT, str(out), *OBJECTIVES)
     return out
 
 

@@ -1,7 +1,6 @@
 """SentenceEncoder: vectors, cached gradients, several sizes, two devices."""
 
 import json
-import sys
 
 import keras
 import numpy as np
@@ -156,11 +155,8 @@ print(json.dumps([support.updates(x, sys.argv[1]) for x in (one, two)]))
 @pytest.mark.parametrize(
     "name", ["negatives", pytest.param("cosent", marks=pytest.mark.all)]
 )
-def test_two_devices_compare_the_texts_of_both(pytestconfig, name):
-    done = fork_server.run(
-        [sys.executable, "-c", SCRIPT, name], cwd=pytestconfig.rootpath
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+def test_two_devices_compare_the_texts_of_both(name):
+    done = fork_server.python("-c", SCRIPT, name)
     one, two = json.loads(done.stdout.splitlines()[-1])
     assert two["loss"] == pytest.approx(one["loss"], rel=1e-5)
     # Adam's update of each weight hardly depends on its gradient's size.

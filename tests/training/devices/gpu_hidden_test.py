@@ -1,7 +1,6 @@
 """Tests do not use a GPU of the machine, and neither do programs they start."""
 
 import os
-import sys
 
 from tests.support import fork_server
 
@@ -12,7 +11,5 @@ def test_gpus_are_hidden_unless_asked_for(pytestconfig):
     if pytestconfig.getoption("--gpu"):
         return
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
-    done = fork_server.run(
-        [sys.executable, "-c", SEEN], cwd=pytestconfig.rootpath
-    )
+    done = fork_server.python("-c", SEEN)
     assert done.stdout == "-1\n"

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import pytest
 import tensorflow as tf
@@ -58,16 +57,9 @@ print(json.dumps([
 """
 
 
-def test_the_loop_around_the_step_takes_parts_of_one_shape(
-    goldens, pytestconfig, tmp_path
-):
-    done = fork_server.run(
-        [sys.executable, "-c", LOOP, goldens, tmp_path],
-        cwd=pytestconfig.rootpath,
-        # A TPU has none of its kernels.
-        env={"TF_ENABLE_ONEDNN_OPTS": "0"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+def test_the_loop_around_the_step_takes_parts_of_one_shape(goldens, tmp_path):
+    env = {"TF_ENABLE_ONEDNN_OPTS": "0"}  # a TPU has none of its kernels
+    done = fork_server.python("-c", LOOP, goldens, tmp_path, env=env)
     # The host's part: it takes batches, counts steps and keeps their rows, as
     # many as it is told.
     of_host = re.compile(

@@ -14,6 +14,7 @@ from tests.training.finetuning_support import (
     LENGTHS,
     make_options,
     make_run,
+    options_of,
     run_table,
 )
 from training.config.finetuning_options import (
@@ -348,30 +349,16 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     out = tmp_path / "out"
 
-    def run(**changes):
-        return classifier.run(
-            classifier.ClassifierOptions(
-                task_name="tsv",
-                data_dir=str(tmp_path / "data"),
-                vocab_file=str(goldens / "vocab.txt"),
-                finetuning=make_options(
-                    goldens,
-                    out,
-                    max_seq_length=24,
-                    eval_batch_size=32,  # more than the dev set has
-                    predict_batch_size=32,
-                    save_best="eval_loss",
-                    eval_every_steps=2,
-                    save_checkpoints_steps=2,
-                    learning_rate=1e-2,
-                ),
-                **changes,
-            )
-        )
-
-    outcome = run(
-        do_train=True, do_eval=True, do_predict=True, eval_checkpoints="all"
-    )
+    finetuning = {
+        "eval_batch_size": 32,  # more than the dev set has
+        "predict_batch_size": 32,
+        "save_best": "eval_loss",
+        "eval_every_steps": 2,
+        "save_checkpoints_steps": 2,
+        "learning_rate": 1e-2,
+    }
+    options = options_of(goldens, tmp_path, finetuning=finetuning)
+    outcome = classifier.run(options.replace(eval_checkpoints="all"))
     record = read_record(out)
     losses = {e["step"]: e["dev"]["eval_loss"] for e in record["history"]}
     assert list(losses) == [2, 4, 6]
@@ -381,12 +368,15 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     # A later process answers with the same weights.
     answers = (out / "test_results.tsv").read_bytes()
     (out / "test_results.tsv").unlink()
-    assert run(do_predict=True).step == outcome.step
+    later = options.replace(do_train=False)
+    assert classifier.run(later.replace(do_eval=False)).step == outcome.step
     assert (out / "test_results.tsv").read_bytes() == answers
     with pytest.raises(
         ValueError, match="the steps with a checkpoint are 2, 4, 6; a fin"
     ):
-        run(do_eval=True, eval_checkpoints="5,4,3")
+        classifier.run(
+            later.replace(do_predict=False, eval_checkpoints="5,4,3")
+        )
 
 
 @pytest.mark.all

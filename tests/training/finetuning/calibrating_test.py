@@ -9,10 +9,9 @@ import pytest
 import bert
 from modeling import checkpoints
 from tests.support.classifier_support import write_table
+from tests.support.conversion_support import convert
 from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
-from training.config.conversion_options import ConversionOptions
-from training.convert import conversion
 from training.export import saved_model
 from training.runs import classifier
 
@@ -154,23 +153,16 @@ def test_a_new_folder_finds_the_calibration_beside_its_weights(
 def test_a_converted_model_is_calibrated_if_its_answers_stay(
     calibrated, tmp_path, caplog
 ):
-    def convert(source, name, **options):
-        out = str(tmp_path / name)
-        conversion.run(
-            ConversionOptions(model=source, output_dir=out, **options)
-        )
-        return out
-
     out, texts = str(tmp_path / "out"), ["a fine film", "dull"]
-    theirs = convert(out, "theirs")
+    theirs = convert(out, f"{tmp_path}/theirs")
     expected = bert.load(out).predict(texts)
-    for folder in (theirs, convert(theirs, "ours")):
+    for folder in (theirs, convert(theirs, f"{tmp_path}/ours")):
         for answer, right in zip(
             bert.load(folder).predict(texts), expected, strict=True
         ):
             assert answer["label"] == right["label"]
             assert answer["score"] == pytest.approx(right["score"], abs=1e-5)
-    smaller = convert(out, "smaller", keep_layers=(0,))
+    smaller = convert(out, f"{tmp_path}/smaller", keep_layers=(0,))
     assert not (tmp_path / "smaller/calibration.json").exists()
     assert "calibration.json is left out" in caplog.text
     assert bert.load(smaller).predict(texts)

@@ -12,8 +12,7 @@ from data.tasks import get_task
 from tests.data.tasks.fixtures import FOLDERS, write_files
 from tests.support.classifier_support import rows_of, write_table
 from tests.support.pages_support import Page
-from training.config.finetuning_options import FinetuningOptions
-from training.config.run_options import DeviceOptions, TrainOptions
+from tests.training.finetuning_support import options_of
 from training.finetuning import prediction_files
 from training.finetuning.predictions import ExampleScores
 from training.runs import classifier
@@ -36,34 +35,16 @@ def test_a_table_of_ones_own_is_trained_scored_and_answered(
     goldens, tmp_path, kind, metric, columns
 ):
     write_table(tmp_path / "data", kind)
-    task_options = {"kind": kind}
-    if kind == "choice":
-        task_options["choice_columns"] = ["endings"]
     out = tmp_path / "out"
-    classifier.run(
-        classifier.ClassifierOptions(
-            task_name="tsv",
-            data_dir=str(tmp_path / "data"),
-            task_options=task_options,
-            vocab_file=str(goldens / "vocab.txt"),
-            do_train=True,
-            do_eval=True,
-            do_predict=True,
-            finetuning=FinetuningOptions(
-                bert_config_file=str(goldens / "first_layer.json"),
-                max_seq_length=24,
-                num_train_epochs=2,
-                eval_batch_size=3,
-                predict_batch_size=3,  # the last batch is not full
-                train=TrainOptions(
-                    output_dir=str(out),
-                    num_train_steps=1,
-                    train_batch_size=8,
-                ),
-                device=DeviceOptions(),
-            ),
-        )
+    finetuning = {
+        "init_checkpoint": None,
+        "eval_batch_size": 3,
+        "predict_batch_size": 3,  # the last batch is not full
+    }
+    options = options_of(
+        goldens, tmp_path, kind, finetuning, explain_errors=None
     )
+    classifier.run(options)
     metrics = json.loads((out / "metrics.json").read_text("utf-8"))
     assert metrics["global_step"] == 6
     assert -1 <= metrics["dev"][metric] <= 1
@@ -241,22 +222,9 @@ def test_a_vocabulary_of_another_model_is_refused_before_training(
     vocab = tmp_path / "vocab.txt"
     tokens = (goldens / "vocab.txt").read_text("utf-8").splitlines()
     vocab.write_text("\n".join(tokens[:900]) + "\n", "utf-8")
+    options = options_of(goldens, tmp_path, vocab_file=str(vocab))
     with pytest.raises(ValueError, match="900 wordpieces, but .*/first_layer"):
-        classifier.run(
-            classifier.ClassifierOptions(
-                task_name="tsv",
-                data_dir=str(tmp_path / "data"),
-                vocab_file=str(vocab),
-                do_train=True,
-                finetuning=FinetuningOptions(
-                    bert_config_file=str(goldens / "first_layer.json"),
-                    train=TrainOptions(
-                        output_dir=str(tmp_path / "out"), num_train_steps=1
-                    ),
-                    device=DeviceOptions(),
-                ),
-            )
-        )
+        classifier.run(options.replace(init_checkpoint=None))
     assert not list((tmp_path / "out").glob("*.tf_record"))
 
 

@@ -419,10 +419,8 @@ print(json.dumps([float(x) for x in losses]))
 
 
 @pytest.mark.all
-def test_two_devices_train_alike(goldens, pytestconfig, tmp_path):
-    one, two = outputs_of_devices(
-        SCRIPT, goldens, pytestconfig.rootpath, tmp_path
-    )
+def test_two_devices_train_alike(goldens, tmp_path):
+    one, two = outputs_of_devices(SCRIPT, goldens, tmp_path)
     assert len(one) == 7
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
 

@@ -330,10 +330,8 @@ print(json.dumps({"losses": [float(x) for x in losses], "results": results,
 
 
 @pytest.mark.all
-def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
-    one, two = outputs_of_devices(
-        SCRIPT, goldens, pytestconfig.rootpath, tmp_path
-    )
+def test_two_devices_train_and_score_alike(goldens, tmp_path):
+    one, two = outputs_of_devices(SCRIPT, goldens, tmp_path)
     np.testing.assert_allclose(
         one["losses"], two["losses"], atol=rounding.EQUAL
     )

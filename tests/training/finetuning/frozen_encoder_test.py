@@ -198,10 +198,8 @@ print(json.dumps([[float(x) for x in losses], run.evaluate(files)[0]]))
 
 
 @pytest.mark.all
-def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
-    (one, results), (two, same) = outputs_of_devices(
-        SCRIPT, goldens, pytestconfig.rootpath, tmp_path
-    )
+def test_two_devices_train_and_score_alike(goldens, tmp_path):
+    (one, results), (two, same) = outputs_of_devices(SCRIPT, goldens, tmp_path)
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
     for name, value in results.items():
         assert value == pytest.approx(

@@ -7,7 +7,6 @@ that a loop cuts, pooled by a loop.
 import functools
 import json
 import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -259,14 +258,10 @@ run_table(
 
 
 @pytest.mark.all
-def test_two_devices_give_the_answers_of_one(goldens, tmp_path, pytestconfig):
+def test_two_devices_give_the_answers_of_one(goldens, tmp_path):
     """Also if the last batch is not full."""
     write_long_table(tmp_path / "data", "single")
-    done = fork_server.run(
-        [sys.executable, "-c", SCRIPT, goldens, tmp_path, str(STRIDE)],
-        cwd=pytestconfig.rootpath,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    fork_server.python("-c", SCRIPT, goldens, tmp_path, str(STRIDE))
     written = np.loadtxt(tmp_path / "out/test_results.tsv", delimiter="\t")
     np.testing.assert_allclose(
         written,

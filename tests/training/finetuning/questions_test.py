@@ -1,4 +1,4 @@
-"""Questions answered whole: training, scores, thresholds, files."""
+"""Runs of questions: what is read, trained, kept and resumed."""
 
 import collections
 import json
@@ -11,16 +11,13 @@ import modeling
 from data.records import input_pipeline
 from data.squad import windows
 from data.storage import files
-from tests.data.squad import support
 from tests.support import rounding
 from tests.training.finetuning_support import record_losses
 from tests.training.squad_support import (
     make_options,
     questions_of,
-    read_answers,
     run,
     same_answers,
-    without_answers,
 )
 from training.finetuning import answers
 from training.finetuning.finetuner import Finetuning
@@ -29,26 +26,15 @@ from training.loop.steps import TrainSteps
 from training.runs import questions
 
 
-@pytest.fixture(scope="module")
-def trimmed(answered_questions):
-    """The answers of a run in trimmed batches."""
-    return read_answers(answered_questions)
+def train_by(monkeypatch, steps, last):
+    """In place of a training: evaluations at some steps, then the last one."""
 
+    def train(self, train_files, evaluate, num_examples):
+        for step in steps:
+            evaluate(step)
+        return last
 
-@pytest.fixture
-def same_outputs(monkeypatch):
-    """A model predicts once; it is asked about one file only.
-
-    Each later time it gives the same outputs, which saves the tracing.
-    """
-    outputs, found = Finetuning.outputs, []
-
-    def once(self, files):
-        if not found:
-            found.append(outputs(self, files))
-        return dict(found[0])
-
-    monkeypatch.setattr(Finetuning, "outputs", once)
+    monkeypatch.setattr(Finetuning, "train", train)
 
 
 def test_trimmed_prediction_equals_untrimmed(goldens, tmp_path, trimmed):
@@ -148,13 +134,7 @@ def test_a_run_converts_each_text_of_the_dev_set_once(
             texts.append(paragraph.context)
 
     monkeypatch.setattr(windows, "TokenizedParagraph", Counted)
-
-    def train(self, train_files, evaluate, num_examples):
-        for step in (2, 4):
-            evaluate(step)
-        return 4
-
-    monkeypatch.setattr(Finetuning, "train", train)
+    train_by(monkeypatch, steps=(2, 4), last=4)
     options = make_options(
         goldens,
         tmp_path,
@@ -164,13 +144,11 @@ def test_a_run_converts_each_text_of_the_dev_set_once(
         eval_every_steps=2,
         find_null_threshold=True,
     )
-    data = options.predict_data.read()
-    expected = [
+    of_dev_set = collections.Counter(
         paragraph["context"]
-        for _, article in data.articles
+        for _, article in options.predict_data.read().articles
         for paragraph in article["paragraphs"]
-    ]
-    of_dev_set = collections.Counter(expected)
+    )
     questions.run(options)
     counts = collections.Counter(text for text in texts if text in of_dev_set)
     assert counts == of_dev_set
@@ -181,27 +159,6 @@ def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
     finetuning = questions.Run(options).make_model()
     assert not finetuning.options.trim_batches
     assert finetuning.model._score_padding
-
-
-def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
-    rng = np.random.default_rng(1)
-    outputs = {
-        "predictions": rng.normal(size=(2, 40, 2)).astype(np.float32),
-        "num_tokens": np.array([40, 13]),
-    }
-
-    def scores_of(**changes):
-        options = make_options(goldens, tmp_path, **changes)
-        return questions.Run(options).scorer._scores(outputs)
-
-    scores = scores_of()
-    assert scores.shape == (2, 96, 2)
-    np.testing.assert_array_equal(scores[0, :40], outputs["predictions"][0])
-    np.testing.assert_array_equal(
-        scores[1, :13], outputs["predictions"][1, :13]
-    )
-    assert scores[0, 40:].max() == scores[1, 13:].max() == -1e9
-    assert scores_of(score_padding=True) is outputs["predictions"]
 
 
 @pytest.mark.parametrize("count_windows", [False, True])
@@ -240,77 +197,6 @@ def test_epochs_are_counted_by_questions_as_the_original(
     assert f"  Num examples = {counted}\n" in caplog.text
 
 
-def test_evaluation_while_training_writes_scores_and_no_answers(
-    goldens, tmp_path
-):
-    seen = []
-    original = answers.QuestionScorer.evaluate
-
-    class Stop(Exception):
-        pass
-
-    def evaluate(self, outputs, step):
-        original(self, outputs, step)
-        seen.append(json.loads((tmp_path / "metrics.json").read_text()))
-        assert not (tmp_path / "predictions.json").exists()
-        if step == 4:
-            raise Stop
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers.QuestionScorer, "evaluate", evaluate)
-        with pytest.raises(Stop):
-            run(
-                goldens,
-                tmp_path,
-                bert_config_file=str(goldens / "bert_config.json"),
-                do_train=True,
-                do_predict=False,
-                eval_every_steps=2,
-                trim_batches=False,  # one graph is made faster
-            )
-    assert [metrics["global_step"] for metrics in seen] == [2, 4]
-    questions = questions_of(goldens / "squad/dev-v1.1.json")
-    for metrics in seen:
-        assert metrics["total"] == len(questions)
-        assert 0 <= metrics["exact_match"] <= 100
-        assert 0 < metrics["f1"] <= 100
-    assert list((tmp_path / "eval").glob("events*"))
-
-
-def test_the_best_threshold_is_found_kept_and_used(
-    goldens, tmp_path, same_outputs
-):
-    found = run(goldens, tmp_path, "v2.0", find_null_threshold=True)
-    metrics, saved = found["metrics"], found["null_threshold"]
-    threshold = saved["null_score_diff_threshold"]
-    assert metrics["null_score_diff_threshold"] == threshold
-    assert metrics["f1"] == pytest.approx(metrics["best_f1"])
-    assert metrics["f1"] >= metrics["f1_at_threshold_0"]
-    for qas_id, odds in found["null_odds"].items():
-        assert (found["predictions"][qas_id] == "") == (odds > threshold)
-    later = run(goldens, tmp_path, "v2.0")
-    assert later["predictions"] == found["predictions"]
-    assert later["metrics"]["f1"] == metrics["f1"]
-    # One that is given goes before.
-    given = run(goldens, tmp_path, "v2.0", null_score_diff_threshold=-1000.0)
-    assert set(given["predictions"].values()) == {""}
-    assert given["metrics"]["NoAns_f1"] == 100
-    assert given["metrics"]["NoAns_exact"] == 100
-
-
-def test_a_threshold_of_other_weights_is_a_warning(goldens, tmp_path, caplog):
-    saved = {"null_score_diff_threshold": -0.5, "global_step": 1, "file": "f"}
-    (tmp_path / "null_threshold.json").write_text(json.dumps(saved))
-    options = make_options(goldens, tmp_path, "v2.0")
-    assert answers.known_threshold(options, 1) == -0.5
-    assert "other weights" not in caplog.text
-    assert answers.known_threshold(options, 24) == -0.5
-    assert (
-        "null_threshold.json: --null_score_diff_threshold=-0.5000, found on f "
-        "at step 1, but the weights have step 24; give --find_null_threshol"
-    ) in caplog.text
-
-
 @pytest.mark.parametrize(
     ("save_best", "expected"), [("", [2, 4, 5]), ("f1", [2, 4, 5, 2])]
 )
@@ -324,13 +210,8 @@ def test_the_last_scores_are_of_the_weights_that_are_kept(
         self.step = step
         return {"exact_match": 0.0, "f1": -step}
 
-    def train(self, train_files, evaluate, num_examples):
-        evaluate(2)
-        evaluate(4)
-        return 5
-
     monkeypatch.setattr(answers.QuestionScorer, "evaluate", evaluate)
-    monkeypatch.setattr(Finetuning, "train", train)
+    train_by(monkeypatch, steps=(2, 4), last=5)
     monkeypatch.setattr(Finetuning, "outputs", lambda self, files: {})
     run(
         goldens,
@@ -341,72 +222,6 @@ def test_the_last_scores_are_of_the_weights_that_are_kept(
         save_best=save_best,
     )
     assert seen == expected
-
-
-def test_questions_without_answers_are_answered_and_not_scored(
-    goldens, tmp_path, trimmed
-):
-    bare = without_answers(
-        tmp_path / "bare.json", goldens / "squad/dev-v1.1.json"
-    )
-    found = run(
-        goldens, tmp_path / "a", predict_file=bare, predict_batch_size=3
-    )
-    assert "metrics" not in found
-    assert found["predictions"] == trimmed["predictions"]
-    for change, flag in (
-        ({"do_train": True, "eval_every_steps": 2}, "--eval_every_steps"),
-        (
-            {"version_2_with_negative": True, "find_null_threshold": True},
-            "--find_null_threshold",
-        ),
-    ):
-        with pytest.raises(
-            ValueError, match=f"bare.json has no answers .* leave out {flag}"
-        ):
-            run(goldens, tmp_path / "c", predict_file=bare, **change)
-    assert not list((tmp_path / "c").glob("model.ckpt*"))
-
-
-def test_files_of_an_earlier_prediction_do_not_stay(
-    goldens, tmp_path, monkeypatch, caplog
-):
-    caplog.set_level("INFO", logger="absl")
-    out = tmp_path / "out"
-    out.mkdir()
-    outputs = {
-        "predictions": np.ones((1, 96, 2), np.float32),
-        "num_tokens": np.array([96]),
-    }
-
-    def predict(name, write_html=False, **fields):
-        asked = support.paragraph("one two", support.question(name, **fields))
-        data = support.write(tmp_path / f"{name}.json", support.article(asked))
-        flags = ("version_2_with_negative", "write_html")
-        given = {"predict_file": data.name, **dict.fromkeys(flags, write_html)}
-        options = make_options(goldens, out, **given)
-        questions.Run(options).scorer.write(outputs, 0)
-
-    def written():
-        return {path.name: path.read_bytes() for path in out.glob("*.*")}
-
-    predict("first", write_html=True, answers=[("two", 4)])
-    first = written()
-    always = {"predictions.json", "nbest_predictions.json"}
-    others = {"metrics.json", "null_odds.json", "predictions.html"}
-    assert set(first) == always | others
-    # A prediction that fails leaves all as it was.
-    with monkeypatch.context() as patch:
-        patch.setattr(answers.QuestionScorer, "_score", lambda *args: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            predict("second")
-    assert written() == first
-    predict("second")
-    assert set(written()) == always
-    for name in others:
-        assert (
-            f"Removed {out}/{name}, which an earlier prediction" in caplog.text
-        )
 
 
 def test_the_best_weights_are_kept_and_answer(

@@ -17,7 +17,6 @@ from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.conversion_options import ConversionOptions
 from training.config.finetuning_options import TrialOptions
-from training.config.run_options import ExportOptions
 from training.convert import conversion
 from training.export import saved_model
 from training.many_runs import trials
@@ -34,6 +33,10 @@ def run(options):
 
 def of_folder(tmp_path):
     return json.loads((tmp_path / "out/task.json").read_text())
+
+
+def answers_in(folder):
+    return (folder / "out/predictions.tsv").read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +75,11 @@ def later(options, given=(), **changes):
 def test_a_command_with_fewer_flags_gives_the_same_answers(trained):
     folder, options = trained
     before = of_folder(folder)
-    answers = (folder / "out/predictions.tsv").read_bytes()
+    answers = answers_in(folder)
     model = bert.load(str(folder / "out"))
     predicted = model.predict([TEXT])
     run(later(options))
-    assert (folder / "out/predictions.tsv").read_bytes() == answers
+    assert answers_in(folder) == answers
     assert of_folder(folder) == before
     assert before["weights"].startswith("best/")
     assert bert.load(str(folder / "out")).predict([TEXT]) == predicted
@@ -101,11 +104,11 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
 def test_another_folder_takes_the_best_weights_of_a_run(trained, tmp_path):
     """--save_best is about checkpoints of its own folder, which has none."""
     folder, options = trained
-    answers = (folder / "out/predictions.tsv").read_bytes()
+    answers = answers_in(folder)
     out = str(tmp_path / "out")
     first = {"init_checkpoint": str(folder / "out")}
     run(later(options, ["init_checkpoint"], output_dir=out, **first))
-    assert (tmp_path / "out/predictions.tsv").read_bytes() == answers
+    assert answers_in(tmp_path) == answers
 
 
 def test_a_folder_without_training_describes_the_last_command(
@@ -113,7 +116,7 @@ def test_a_folder_without_training_describes_the_last_command(
 ):
     """What an earlier command said of a model elsewhere, or of another one."""
     folder, options = trained
-    answers = (folder / "out/predictions.tsv").read_bytes()
+    answers = answers_in(folder)
     (tmp_path / "out").mkdir()
     first = {"init_checkpoint": str(folder / "out")}
     here = {"output_dir": str(tmp_path / "out"), "do_eval": False}
@@ -121,13 +124,13 @@ def test_a_folder_without_training_describes_the_last_command(
     short = {"max_seq_length": 16}
     run(command.replace(given=frozenset({*first, *short}), **short))
     assert of_folder(tmp_path)["max_seq_length"] == 16
-    assert (tmp_path / "out/predictions.tsv").read_bytes() != answers
-    short_answers = (tmp_path / "out/predictions.tsv").read_bytes()
+    assert answers_in(tmp_path) != answers
+    short_answers = answers_in(tmp_path)
     run(later(options, **here))  # goes on with that model and length
-    assert (tmp_path / "out/predictions.tsv").read_bytes() == short_answers
+    assert answers_in(tmp_path) == short_answers
     run(command)  # the model's own length
     assert of_folder(tmp_path)["max_seq_length"] == 24
-    assert (tmp_path / "out/predictions.tsv").read_bytes() == answers
+    assert answers_in(tmp_path) == answers
     # The labels of another model are its own.
     write_table(tmp_path / "data", "single")
     for path in (tmp_path / "data").iterdir():
@@ -147,7 +150,7 @@ def test_a_folder_without_training_describes_the_last_command(
 def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
     """In any spelling of its path, with labels and windows of the run."""
     folder, options = trained
-    answers = (folder / "out/predictions.tsv").read_bytes()
+    answers = answers_in(folder)
     for name in "huggingface", "original":
         target = tmp_path / name
         converting = ConversionOptions(
@@ -174,10 +177,9 @@ def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
 
 
 def test_a_model_is_not_evaluated_as_another_kind(trained):
-    _, options = trained
     other = {"task_options": {"kind": "multilabel", "label_column": "label"}}
     with pytest.raises(ValueError, match="the kind classification, .*--kind"):
-        run(later(options, ["kind"], **other, do_predict=False, do_eval=True))
+        run(later(trained[1], ["kind"], **other, do_predict=False))
 
 
 def test_another_column_than_the_default_is_warned_of(
@@ -198,7 +200,7 @@ def test_another_column_than_the_default_is_warned_of(
 
 def test_a_model_of_single_texts_reads_no_pairs(trained, tmp_path):
     folder, options = trained
-    answers = (folder / "out/predictions.tsv").read_bytes()
+    answers = answers_in(folder)
     row = {"text_a": TEXT, "text_b": TEXT}
     (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
     pair = {"kind": "pair", "test_file": str(tmp_path / "test.jsonl")}
@@ -210,7 +212,7 @@ def test_a_model_of_single_texts_reads_no_pairs(trained, tmp_path):
     named = {"task_name": "MRPC", "data_dir": str(tmp_path)}
     with pytest.raises(ValueError, match="pairs of texts, .*--task_name"):
         run(later(options, named, **named, task_options={}, do_predict=False))
-    assert (folder / "out/predictions.tsv").read_bytes() == answers
+    assert answers_in(folder) == answers
 
 
 def test_questions_are_not_asked_of_a_classifier(trained, goldens):
@@ -248,14 +250,6 @@ def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
     ):
         with pytest.raises(ValueError, match=f"--{name}=.* Leave the flag out"):
             saved_model.describes_export(out, {name: value})
-
-
-def test_an_export_has_a_folder_of_its_own(tmp_path, monkeypatch):
-    """Versions within a run's folder would answer in place of its model."""
-    monkeypatch.chdir(tmp_path)
-    for spelled in ("out/", f"{tmp_path}/./out"):
-        with pytest.raises(ValueError, match="--export_dir, a folder of its"):
-            ExportOptions(output_dir="out", export_dir=spelled)
 
 
 def test_training_from_random_weights_is_said(goldens, tmp_path, caplog):
@@ -298,7 +292,11 @@ def test_another_vocabulary_of_the_same_size_is_refused(trained, tmp_path):
 def test_other_training_data_is_refused_and_nothing_is_lost(trained):
     folder, options = trained
     train = folder / "data/train.jsonl"
-    kept = {p.name: p.read_bytes() for p in (folder / "out").glob("*.*")}
+
+    def files():
+        return {p.name: p.read_bytes() for p in (folder / "out").glob("*.*")}
+
+    kept = files()
     rows = train.read_text()
     try:
         train.write_text(rows.replace('"l0"', '"l1"', 1))
@@ -309,8 +307,7 @@ def test_other_training_data_is_refused_and_nothing_is_lost(trained):
             assert "another --output_dir" in str(error.value)
     finally:
         train.write_text(rows)
-    now = {p.name: p.read_bytes() for p in (folder / "out").glob("*.*")}
-    assert now == kept
+    assert files() == kept
 
 
 def test_a_refused_training_leaves_the_description(trained):
@@ -323,10 +320,9 @@ def test_a_refused_training_leaves_the_description(trained):
 
 def test_another_task_has_its_own_options(trained, goldens):
     """`--kind` of tables, which this command does not give, is none of them."""
-    folder, options = trained
     data = str(goldens / "classifier/CoLA")
     with pytest.raises(ValueError, match="labels l0, l1, .*another --outp"):
-        run(later(options, ["task_name"], task_name="CoLA", data_dir=data))
+        run(later(trained[1], ["task_name"], task_name="CoLA", data_dir=data))
 
 
 def test_a_stopped_run_remembers_too(goldens, tmp_path, monkeypatch, caplog):
@@ -372,234 +368,14 @@ def test_what_the_flags_say_describes_a_folder_of_the_original(
     assert (tmp_path / "out/vocab.txt").exists()
 
 
-def test_a_threshold_takes_the_place_of_the_found_one(
-    goldens, tmp_path, caplog
-):
-    given = {"do_train": True, "null_score_diff_threshold": -1.5}
-    opened = questions.Run(make_options(goldens, tmp_path, "v2.0", **given))
-    path = tmp_path / "null_threshold.json"
-    path.write_text('{"null_score_diff_threshold": 2.0}')
-    opened.describe(-1.5)
-    assert not path.exists()
-    assert f"{path} is removed: the threshold is -1.5" in caplog.text
-
-
-@pytest.fixture(scope="module")
-def questioned(goldens, tmp_path_factory):
-    """Options of a finished run whose answers are empty below -1.5 alone."""
-    options = make_options(
-        goldens,
-        tmp_path_factory.mktemp("questioned"),
-        "v2.0",
-        do_train=True,
-        null_score_diff_threshold=-1.5,
-    )
-    questions.run(options)
-    return options
-
-
-def test_an_export_of_questions_refuses_another_head(questioned, tmp_path):
-    out, names = str(tmp_path / "out"), ["linear", "bilstm"]
-    shutil.copytree(questioned.output_dir, out)
-    for made, other in names, names[::-1]:
-        assert saved_model.describes_export(out, {"head": made})
-        with pytest.raises(
-            ValueError, match=f"--head={other}: .*--head={made}"
-        ):
-            saved_model.describes_export(out, {"head": other})
-        head = {"feature_based": "", "head": other}
-        (tmp_path / "out/head.json").write_text(json.dumps(head))
-
-
-def threshold_in(folder):
-    task = json.loads((folder / "task.json").read_text())
-    return task["null_score_diff_threshold"]
-
-
-def asked(options, folder, given=(), **changes):
-    """A prediction in a folder; flags that are not given are the usual ones."""
-    usual = {
-        "version_2_with_negative": "version_2_with_negative" in given,
-        "null_score_diff_threshold": None,
-        "do_train": False,
-        "output_dir": str(folder),
-    }
-    return options.replace(**(usual | changes), given=frozenset(given))
-
-
-def test_another_folder_has_the_threshold_of_its_model(
-    questioned, goldens, tmp_path
-):
-    first = {"init_checkpoint": questioned.output_dir}
-    (tmp_path / "once").mkdir()
-    questions.run(asked(questioned, tmp_path / "once", first, **first))
-    assert threshold_in(tmp_path / "once") == -1.5
-    # What was found for one model is not used for another.
-    found = {**first, "find_null_threshold": True}
-    questions.run(asked(questioned, tmp_path / "once", found, **found))
-    path = tmp_path / "once/null_threshold.json"
-    best = json.loads(path.read_text())["null_score_diff_threshold"]
-    assert threshold_in(tmp_path / "once") == best
-    questions.run(asked(questioned, tmp_path / "once", first, **first))
-    assert threshold_in(tmp_path / "once") == best
-    other = {
-        "init_checkpoint": f"{goldens}/squad/finetuned_v1.1",
-        "version_2_with_negative": True,
-    }
-    questions.run(asked(questioned, tmp_path / "once", other, **other))
-    assert threshold_in(tmp_path / "once") == 0.0
-    assert not path.exists()
-
-
-def test_figures_of_another_threshold_are_not_exported(questioned, tmp_path):
-    folder = tmp_path / "out"
-    shutil.copytree(questioned.output_dir, folder)
-    for threshold, expected in (-9.0, False), (-1.5, True):
-        given = {
-            "version_2_with_negative": True,
-            "null_score_diff_threshold": threshold,
-        }
-        questions.run(asked(questioned, folder, given, **given))
-        assert bool(saved_model._metrics(str(folder))) == expected
-
-
-def test_padding_is_scored_by_later_commands_too(goldens, tmp_path):
-    options = make_options(goldens, tmp_path, do_train=True, score_padding=True)
-    questions.run(options)
-    answers = (tmp_path / "nbest_predictions.json").read_bytes()
-    questions.run(asked(options, tmp_path, score_padding=False))
-    assert (tmp_path / "nbest_predictions.json").read_bytes() == answers
-
-
-def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, tmp_path):
-    folder = tmp_path / "out"
-    shutil.copytree(questioned.output_dir, folder)
-    questions.run(asked(questioned, folder, ["doc_stride"], doc_stride=5))
-    figures = json.loads((folder / "metrics.json").read_text())
-    assert figures["doc_stride"] == 5
-    assert saved_model._metrics(str(folder)) == {}  # of other flags
-    (folder / "task.json").unlink()
-    given = {"version_2_with_negative": True}
-    for changes in ({"doc_stride": 5}, {"version_2_with_negative": False}):
-        with pytest.raises(ValueError, match=f"no task.json.* {[*changes][0]}"):
-            questions.run(asked(questioned, folder, given | changes, **changes))
-        assert not (folder / "task.json").exists()
-    questions.run(asked(questioned, folder, given))
-    again = json.loads((folder / "task.json").read_text())
-    assert again["version_2_with_negative"]
-    assert again["doc_stride"] == questioned.windows.doc_stride
-    assert saved_model._metrics(str(folder))["f1"]
-
-
-def test_a_folder_of_questions_without_description_is_refused_to_tasks(
-    trained, questioned, tmp_path
-):
-    shutil.copytree(questioned.output_dir, tmp_path / "out")
-    (tmp_path / "out/task.json").unlink()
-    command = later(trained[1], output_dir=str(tmp_path / "out"))
-    with pytest.raises(ValueError, match="no task.json, and .* do_lower_case"):
-        run(command.replace(do_lower_case=False))
-    with pytest.raises(ValueError, match="model.ckpt"):
-        run(command.replace(max_seq_length=questioned.find("max_seq_length")))
-
-
 def test_a_checkpoint_tells_of_lost_windows(trained, tmp_path):
     folder, options = trained
     out = tmp_path / "out"
     shutil.copytree(folder / "out", out)
     (out / "task.json").unlink()
-    command = options.replace(do_train=False, output_dir=str(out), save_best="")
-    usual = {"long_text": LongTextOptions()}
+    here = {"do_train": False, "output_dir": str(out), "save_best": ""}
+    command = options.replace(**here, given=frozenset({"long_text"}))
     with pytest.raises(ValueError, match="no task.json.* long_text_stride 5"):
-        run(command.replace(**usual, given=frozenset(usual)))
-    run(command.replace(given=frozenset({"long_text"})))
+        run(command.replace(long_text=LongTextOptions()))
+    run(command)
     assert of_folder(tmp_path)["stride"] == 5
-
-
-@pytest.mark.parametrize(
-    "changed", [{"max_seq_length": 64}, {"max_answer_length": 1}]
-)
-def test_a_threshold_for_other_flags_is_not_kept(
-    questioned, tmp_path, caplog, changed
-):
-    folder = tmp_path / "out"
-    shutil.copytree(questioned.output_dir, folder)
-    path, found = (
-        folder / "null_threshold.json",
-        '{"null_score_diff_threshold": 2.0}',
-    )
-    path.write_text(found)
-    given = {"find_null_threshold": True, **changed}
-    questions.run(asked(questioned, folder, given, **given))
-    assert f"does not keep this threshold, because --{[*changed][0]}" in (
-        caplog.text
-    )
-    assert path.read_text() == found
-    assert threshold_in(folder) == -1.5
-
-
-def test_training_on_keeps_the_given_threshold(questioned, tmp_path, caplog):
-    folder = tmp_path / "out"
-    shutil.copytree(questioned.output_dir, folder)
-    on = {"do_train": True, "num_train_epochs": 3.0}
-    questions.run(asked(questioned, folder, on, **on, do_predict=False))
-    assert threshold_in(folder) == -1.5
-    assert "predictions.json was written before step" in caplog.text
-    # That of weights which are gone is not the new model's.
-    for path in folder.glob("*ckpt*"):
-        path.unlink()
-    (folder / "checkpoint").unlink()
-    (folder / "null_threshold.json").write_text(
-        '{"null_score_diff_threshold": 2.0}'
-    )
-    again = {**on, "version_2_with_negative": True}
-    questions.run(asked(questioned, folder, again, **again))
-    assert threshold_in(folder) == 0.0
-    assert not (folder / "null_threshold.json").exists()
-
-
-def test_a_threshold_is_for_models_of_unanswerable_questions(goldens, tmp_path):
-    options = make_options(goldens, tmp_path, "v1.1", do_train=True)
-    questions.run(options)
-    later = {"find_null_threshold": True}
-    with pytest.raises(ValueError, match="--version_2_with_negative"):
-        questions.run(asked(options, tmp_path, later, **later))
-
-
-def test_questions_keep_their_windows_and_their_rules(goldens, tmp_path):
-    out = tmp_path / "out"
-    options = make_options(
-        goldens,
-        out,
-        "v2.0",
-        do_train=True,
-        doc_stride=24,
-        n_best_size=3,
-        do_lower_case=False,
-        null_score_diff_threshold=-1.5,
-    )
-    questions.run(options)
-    files = "predictions.json", "nbest_predictions.json", "task.json"
-    before = {name: (out / name).read_bytes() for name in files}
-    again = options.replace(
-        do_train=False,
-        do_lower_case=True,
-        doc_stride=32,
-        n_best_size=20,
-        version_2_with_negative=False,
-        null_score_diff_threshold=None,
-        max_seq_length=128,
-        given=frozenset(),
-    )
-    questions.run(again)
-    assert {name: (out / name).read_bytes() for name in files} == before
-    given = {"n_best_size": 2}
-    questions.run(again.replace(**given, given=frozenset(given)))
-    found = json.loads((out / "nbest_predictions.json").read_text())
-    assert {len(answers) for answers in found.values()} <= {1, 2}
-    assert (out / "task.json").read_bytes() == before["task.json"]
-    given = {"find_null_threshold": True}
-    questions.run(again.replace(**given, given=frozenset(given)))
-    assert (out / "task.json").read_bytes() != before["task.json"]
-    with pytest.raises(ValueError, match="other data: .*doc_stride 24 -> 32"):
-        questions.run(options.replace(doc_stride=32))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -119,11 +118,8 @@ print(json.dumps([together, packs, is_equal]))
 
 
 @pytest.mark.all
-def test_gradients_travel_in_packs_and_keep_their_values(pytestconfig):
-    done = fork_server.run(
-        [sys.executable, "-c", PACKS], cwd=pytestconfig.rootpath
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+def test_gradients_travel_in_packs_and_keep_their_values():
+    done = fork_server.python("-c", PACKS)
     together, packs, is_equal = json.loads(done.stdout.splitlines()[-1])
     assert is_equal
     # On each of two devices: the divisors of the losses, and the gradients.
@@ -137,13 +133,9 @@ def test_gradients_travel_in_packs_and_keep_their_values(pytestconfig):
 
 
 @pytest.fixture(scope="module")
-def two_devices(goldens, pytestconfig, tmp_path_factory):
+def two_devices(goldens, tmp_path_factory):
     out = tmp_path_factory.mktemp("two")
-    done = fork_server.run(
-        [sys.executable, "-c", SCRIPT, str(goldens), str(out)],
-        cwd=pytestconfig.rootpath,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = fork_server.python("-c", SCRIPT, str(goldens), str(out))
     figures = json.loads(done.stdout.splitlines()[-1])
     weights = []
     for name in ("weights", "sgd_micro", "tagging"):

@@ -8,12 +8,11 @@ import pytest
 import tensorflow as tf
 
 from data.tasks import get_task
-from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import TrialOptions
 from training.many_runs import repeat, suite, trials
 from training.many_runs.suite import Score
 from training.runs import classifier
-from training.runs.classifier import ClassifierOptions, Outcome
+from training.runs.classifier import Outcome
 
 ONCE = TrialOptions()
 # The paper's Table 1 in its order, with the averages it prints.
@@ -44,24 +43,16 @@ def make_glue(folder, names):
     return str(folder)
 
 
-def options_of(goldens, tmp_path, task_name, **changes):
-    return ClassifierOptions(
-        **{
-            "task_name": task_name,
-            "data_dir": str(tmp_path / "glue"),
-            "vocab_file": str(goldens / "vocab.txt"),
-            "do_train": True,
-            "do_eval": True,
-            "do_predict": True,
-            "finetuning": make_options(goldens, tmp_path / "out"),
-            **changes,
-        }
-    )
+@pytest.fixture
+def options(options, tmp_path):
+    """All works of the tasks of a folder."""
+    works = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
+    data_dir = str(tmp_path / "glue")
+    return options.replace(data_dir=data_dir, max_seq_length=64, **works)
 
 
-def runs(**changes):
-    """How often each task is trained; once if nothing is given."""
-    return TrialOptions(**changes)
+def run_suite(options, task_name, asked=ONCE, **changes):
+    suite.run(options.replace(task_name=task_name, **changes), asked)
 
 
 @pytest.fixture
@@ -94,7 +85,7 @@ def ran(monkeypatch):
     return calls
 
 
-def test_all_of_glue_is_one_table(goldens, tmp_path, ran, caplog):
+def test_all_of_glue_is_one_table(options, tmp_path, ran, caplog):
     caplog.set_level("INFO", logger="absl")
     make_glue(
         tmp_path / "glue",
@@ -102,7 +93,7 @@ def test_all_of_glue_is_one_table(goldens, tmp_path, ran, caplog):
     )
     (tmp_path / "glue/diagnostic").mkdir()
     (tmp_path / "glue/diagnostic/diagnostic.tsv").write_text("")
-    suite.run(options_of(goldens, tmp_path, "glue"), runs(num_trials=3))
+    run_suite(options, "glue", TrialOptions(num_trials=3))
     out = tmp_path / "out"
     assert "has no folder RTE: left out" in caplog.text
     assert [options.task_name for options, _ in ran] == [
@@ -164,14 +155,14 @@ def check_glue_table(out, log):
     assert (out / "submission/AX.tsv").read_text() == "AX"
 
 
-def test_one_failing_task_does_not_lose_the_others(goldens, tmp_path, ran):
+def test_one_failing_task_does_not_lose_the_others(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
     (tmp_path / "glue/CoLA/diverges").write_text("")
     with pytest.raises(
         ValueError,
         match="^1 of 3 tasks failed: CoLA: step 3: loss became nan All others",
     ):
-        suite.run(options_of(goldens, tmp_path, "CoLA,rte,MRPC"), runs())
+        run_suite(options, "CoLA,rte,MRPC")
     found = json.loads((tmp_path / "out/glue.json").read_text())
     assert [score["task"] for score in found["scores"]] == ["MRPC", "RTE"]
     assert found["failures"] == {"CoLA": "step 3: loss became nan"}
@@ -191,13 +182,13 @@ def of_two_workers(monkeypatch):
 
 
 def test_several_workers_come_to_each_task_together(
-    goldens, tmp_path, ran, of_two_workers
+    options, tmp_path, ran, of_two_workers
 ):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
     # The loss is the same for all workers, so all of them continue.
     (tmp_path / "glue/CoLA/diverges").write_text("")
     with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA"):
-        suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), runs())
+        run_suite(options, "CoLA,RTE,MRPC")
     assert of_two_workers == [
         "Task CoLA, with none failed before",
         "Task RTE, with CoLA failed before",
@@ -214,7 +205,7 @@ def test_several_workers_come_to_each_task_together(
     ],
 )
 def test_of_several_workers_none_goes_on_alone(
-    goldens, tmp_path, monkeypatch, of_two_workers, error
+    options, tmp_path, monkeypatch, of_two_workers, error
 ):
     def run(options, trial_options):
         raise error
@@ -224,17 +215,16 @@ def test_of_several_workers_none_goes_on_alone(
     monkeypatch.setattr(trials, "check", lambda *_: None)
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     with pytest.raises(type(error)) as caught:
-        suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), runs())
+        run_suite(options, "CoLA,RTE")
     assert caught.value is error
     assert of_two_workers == ["Task CoLA, with none failed before"]
     assert not (tmp_path / "out/glue.json").exists()
 
 
-def test_one_task_is_run_as_it_is(goldens, tmp_path, ran):
+def test_one_task_is_run_as_it_is(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["RTE"])
-    options = options_of(goldens, tmp_path, "RTE")
-    suite.run(options, runs())
-    assert ran == [(options, ONCE)]
+    run_suite(options, "RTE")
+    assert ran == [(options.replace(task_name="RTE"), ONCE)]
 
 
 @pytest.mark.parametrize(
@@ -248,22 +238,22 @@ def test_one_task_is_run_as_it_is(goldens, tmp_path, ran):
     ],
 )
 def test_what_is_named_must_be_there(
-    goldens, tmp_path, ran, task_name, message
+    options, tmp_path, ran, task_name, message
 ):
     make_glue(tmp_path / "glue", ["CoLA", "MRPC", "xyz"])
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        suite.run(options_of(goldens, tmp_path, task_name), runs())
+        run_suite(options, task_name)
     assert not ran
 
 
-def test_a_folder_without_any_task_is_refused(goldens, tmp_path, ran):
+def test_a_folder_without_any_task_is_refused(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["train"])
     with pytest.raises(FileNotFoundError, match="has no folder MNLI, QQP, QNL"):
-        suite.run(options_of(goldens, tmp_path, "GLUE"), runs())
+        run_suite(options, "GLUE")
 
 
 def test_a_missing_diagnostic_set_is_refused_before_the_first_task(
-    goldens, tmp_path, ran
+    options, tmp_path, ran
 ):
     folder = make_glue(tmp_path / "glue", ["MNLI"])
     message = (
@@ -272,11 +262,10 @@ def test_a_missing_diagnostic_set_is_refused_before_the_first_task(
         "Add it, or leave AX out."
     )
     with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
-        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), runs())
+        run_suite(options, "MNLI,AX")
     assert not ran
     # Without --do_predict nothing would read it.
-    options = options_of(goldens, tmp_path, "MNLI,AX", do_predict=False)
-    suite.run(options, runs())
+    run_suite(options, "MNLI,AX", do_predict=False)
     assert len(ran) == 1
 
 
@@ -284,36 +273,34 @@ def test_a_missing_diagnostic_set_is_refused_before_the_first_task(
     ("task_name", "count"), [("MNLI,AX", 1), ("AX,mnli", 1), ("GLUE", 9)]
 )
 def test_tensorflow_datasets_has_the_diagnostic_set(
-    goldens, tmp_path, ran, task_name, count
+    options, tmp_path, ran, task_name, count
 ):
-    options = options_of(
-        goldens,
-        tmp_path,
+    told = {"tfds": "", "tfds_data_dir": str(tmp_path)}
+    run_suite(
+        options,
         task_name,
         data_dir=None,
-        task_options={"tfds": "", "tfds_data_dir": str(tmp_path)},
+        task_options=told,
         calibrate=True,  # what needs a dev set, which AX has not
         explain_errors=3,
     )
-    suite.run(options, runs())
     assert len(ran) == count + 1
     ax, once = ran[-1]
     assert (ax.task_name, ax.data_dir, once) == ("AX", None, ONCE)
-    assert ax.task_options == options.task_options
+    assert ax.task_options == told
     folder = tmp_path / "out"
     weights = str(folder / "MNLI/model.ckpt-7")
     assert ax.finetuning.init_checkpoint == weights
     assert (folder / "submission/AX.tsv").read_text() == "AX"
 
 
-def test_answers_of_an_earlier_model_are_not_gathered(goldens, tmp_path, ran):
+def test_answers_of_an_earlier_model_are_not_gathered(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["MNLI", "RTE"])
     (tmp_path / "glue/diagnostic.tsv").write_text("")
-    options = options_of(goldens, tmp_path, "MNLI,RTE")
-    suite.run(options, runs())
+    run_suite(options, "MNLI,RTE")
     assert (tmp_path / "out/submission/AX.tsv").exists()
     (tmp_path / "glue/diagnostic.tsv").unlink()
-    suite.run(options, runs())
+    run_suite(options, "MNLI,RTE")
     assert {path.name for path in (tmp_path / "out/submission").iterdir()} == {
         "MNLI-m.tsv",
         "MNLI-mm.tsv",
@@ -322,32 +309,30 @@ def test_answers_of_an_earlier_model_are_not_gathered(goldens, tmp_path, ran):
 
 
 def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
-    goldens, tmp_path, ran
+    options, tmp_path, ran
 ):
     make_glue(tmp_path / "glue", ["MNLI", "RTE"])
     (tmp_path / "glue/diagnostic.tsv").write_text("")
-    suite.run(options_of(goldens, tmp_path, "MNLI,RTE"), runs())
+    run_suite(options, "MNLI,RTE")
     make_glue(tmp_path / "glue", ["CoLA"])
     table = (tmp_path / "out/glue.tsv").read_text()
     ran.clear()
-    options = options_of(goldens, tmp_path, "CoLA,RTE")
-    suite.run(options.replace(do_eval=False), runs())
+    run_suite(options, "CoLA,RTE", do_eval=False)
     assert (tmp_path / "out/glue.tsv").read_text() == table
     assert (tmp_path / "out/submission/AX.tsv").exists()
 
 
 def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
-    goldens, tmp_path, ran
+    options, tmp_path, ran
 ):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "SST-2"])
-    suite.run(options_of(goldens, tmp_path, "CoLA,RTE,SST-2"), runs())
+    run_suite(options, "CoLA,RTE,SST-2")
     table = (tmp_path / "out/glue.json").read_text()
-    suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), runs())
+    run_suite(options, "CoLA,RTE")
     # A task that fails before it is scored loses nothing.
     (tmp_path / "glue/RTE/diverges").touch()
-    only = options_of(goldens, tmp_path, "CoLA,RTE", do_eval=False)
     with pytest.raises(ValueError, match="1 of 2 tasks failed"):
-        suite.run(only, runs())
+        run_suite(options, "CoLA,RTE", do_eval=False)
     before, after = map(
         json.loads, (table, (tmp_path / "out/glue.json").read_text())
     )
@@ -357,17 +342,17 @@ def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
 
 
 def test_a_single_task_is_not_trained_in_the_folder_of_several(
-    goldens, tmp_path
+    options, tmp_path
 ):
     (tmp_path / "out/RTE").mkdir(parents=True)
     (tmp_path / "out/RTE/task.json").touch()
     (tmp_path / "out/glue.json").write_text("{}")
-    for asked in runs(), runs(num_trials=2):
+    for asked in ONCE, TrialOptions(num_trials=2):
         with pytest.raises(ValueError, match="folder of one, .*/out/RTE, or"):
-            suite.run(options_of(goldens, tmp_path, "CoLA"), asked)
+            run_suite(options, "CoLA", asked)
 
 
-def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):
+def test_the_diagnostic_set_needs_the_model_of_mnli(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["MNLI"])
     (tmp_path / "glue/MNLI/diverges").write_text("")
     (tmp_path / "glue/diagnostic.tsv").write_text("")
@@ -375,45 +360,31 @@ def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):
         ValueError,
         match="2 of 2 tasks failed: MNLI: .*; AX: MNLI failed, whose model ans",
     ):
-        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), runs())
+        run_suite(options, "MNLI,AX")
 
 
 @pytest.mark.parametrize("task_name", ["MNLI,AX", "GLUE"])
 def test_one_data_set_is_not_that_of_several_tasks(
-    goldens, tmp_path, ran, task_name
+    options, tmp_path, ran, task_name
 ):
-    options = options_of(
-        goldens,
-        tmp_path,
-        task_name,
-        data_dir=None,
-        task_options={"tfds": "glue/mnli"},
-    )
+    one = {"data_dir": None, "task_options": {"tfds": "glue/mnli"}}
     with pytest.raises(
         ValueError,
         match=f"--tfds=glue/mnli is one data set, but --task_name={task_name} "
         "names several tasks; give --tfds='', which takes each from its own",
     ):
-        suite.run(options, runs())
+        run_suite(options, task_name, **one)
     assert not ran
 
 
 @pytest.mark.all
-def test_a_task_of_several_is_the_task_by_itself(goldens, tmp_path):
-    def options(task_name, data_dir, output_dir):
-        return options_of(
-            goldens,
-            tmp_path,
-            task_name,
-            data_dir=str(data_dir),
-            finetuning=make_options(
-                goldens, output_dir, num_train_epochs=1.0, train_batch_size=16
-            ),
-        )
-
+def test_a_task_of_several_is_the_task_by_itself(options, goldens, tmp_path):
     data = goldens / "classifier"
-    suite.run(options("MNLI,CoLA", data, tmp_path / "all"), runs())
-    alone = classifier.run(options("CoLA", data / "CoLA", tmp_path / "one"))
+    options = options.replace(train_batch_size=16)
+    several = {"data_dir": str(data), "output_dir": str(tmp_path / "all")}
+    run_suite(options, "MNLI,CoLA", **several)
+    one = {"data_dir": str(data / "CoLA"), "output_dir": str(tmp_path / "one")}
+    alone = classifier.run(options.replace(task_name="CoLA", **one))
     found = json.loads((tmp_path / "all/glue.json").read_text())
     assert found["scores"][-1]["value"] == alone.results["dev"]["matthews"]
     for name in ("test_results.tsv", "eval_results.txt", "CoLA.tsv"):

@@ -158,9 +158,7 @@ def test_all_other_weights_stay():
 )
 def from_neighbors(request, options, tmp_path):
     """Four steps; the second half may be another run of the same folder."""
-    options = dataclasses.replace(
-        options, init_checkpoint=None, first_weights="neighbors"
-    )
+    options = options.replace(init_checkpoint=None, first_weights="neighbors")
     if request.param != "pretraining":
         config = tmp_path / "config.json"
         config.write_text(CONFIG.to_json_string())

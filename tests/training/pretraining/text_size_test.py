@@ -1,6 +1,5 @@
 """A model's vocabulary and the size of a text, from what records say."""
 
-import dataclasses
 import json
 import random
 
@@ -102,7 +101,7 @@ def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
     assert "480 wordpieces of text" in caplog.text
     assert "The evaluation reads the records that are trained on" in caplog.text
     # The same flags still name a configuration of 1200.
-    later = dataclasses.replace(options, do_train=False)
+    later = options.replace(do_train=False)
     pretraining.run(later)
     other = {"vocab_size": 1200}
     config = json.loads(text)

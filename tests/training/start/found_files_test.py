@@ -333,8 +333,7 @@ def test_a_pretraining_run_keeps_its_vocabulary(
     queries = tmp_path / "queries.txt"
     queries.write_text("the [MASK] went home .\n")
     pretraining.run(
-        dataclasses.replace(
-            options,
+        options.replace(
             init_checkpoint=None,
             do_train=False,
             do_predict=True,

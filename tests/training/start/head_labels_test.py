@@ -8,8 +8,8 @@ import pytest
 import modeling
 from modeling import checkpoints
 from tests.support import huggingface_support as theirs
+from tests.support.conversion_support import convert
 from tests.training.finetuning_support import make_options, make_run
-from training.convert import conversion
 from training.runs import classifier
 from training.runs.classifier import ClassifierOptions
 
@@ -17,6 +17,7 @@ MNLI = "classifier/MNLI/expected/model.ckpt-16"
 TASK = ["contradiction", "entailment", "neutral"]
 # As most MNLI models of Hugging Face have it.
 THEIRS = ["entailment", "neutral", "contradiction"]
+ORDER = [TASK.index(name) for name in THEIRS]
 
 
 def write_checkpoint(goldens, prefix, order):
@@ -50,16 +51,14 @@ def huggingface_form(goldens, folder, names, order):
     folder.parent.mkdir()
     labels = folder.parent / "names.txt"
     labels.write_text("".join(f"{x}\n" for x in names))
-    options = conversion.ConversionOptions(
-        model=write_checkpoint(goldens, source, order),
-        output_dir=str(folder),
+    return convert(
+        write_checkpoint(goldens, source, order),
+        str(folder),
         bert_config_file=str(goldens / "bert_config.json"),
         vocab_file=str(goldens / "vocab.txt"),
         kind="classification",
         labels_file=str(labels),
     )
-    conversion.run(options)
-    return str(folder)
 
 
 FORMS = [original_form, best_of_a_run, huggingface_form]
@@ -97,6 +96,14 @@ def expected(goldens, tmp_path_factory):
     return run_mnli(goldens, output_dir, str(goldens / MNLI))
 
 
+def assert_head(run, goldens, order=(0, 1, 2)):
+    """The rows of the head are those of the golden one."""
+    golden = checkpoints.Checkpoint(str(goldens / MNLI))
+    for name in ("output_weights", "output_bias"):
+        rows = golden.read(name)[[*order]]
+        np.testing.assert_array_equal(run._weights[name], rows)
+
+
 def assert_rows_of_the_task(goldens, output_dir, source):
     """Loads a checkpoint for MNLI; its head is the golden one."""
     options = make_options(
@@ -105,15 +112,11 @@ def assert_rows_of_the_task(goldens, output_dir, source):
         init_checkpoint=source,
         bert_config_file=str(goldens / "bert_config.json"),
     )
-    run = make_run(options, num_labels=3, labels=TASK)
-    golden = checkpoints.Checkpoint(str(goldens / MNLI))
-    for name in ("output_weights", "output_bias"):
-        np.testing.assert_array_equal(run._weights[name], golden.read(name))
+    assert_head(make_run(options, num_labels=3, labels=TASK), goldens)
 
 
 def test_a_run_answers_by_the_names_of_the_rows(goldens, tmp_path, expected):
-    order = [TASK.index(name) for name in THEIRS]
-    source = original_form(goldens, tmp_path / "source/model", THEIRS, order)
+    source = original_form(goldens, tmp_path / "source/model", THEIRS, ORDER)
     assert run_mnli(goldens, tmp_path / "out", source) == expected
 
 
@@ -122,8 +125,7 @@ def test_rows_in_another_order_are_put_in_that_of_the_task(
     goldens, tmp_path, caplog, form
 ):
     caplog.set_level("INFO", logger="absl")
-    order = [TASK.index(name) for name in THEIRS]
-    source = form(goldens, tmp_path / "source/model", THEIRS, order)
+    source = form(goldens, tmp_path / "source/model", THEIRS, ORDER)
     assert_rows_of_the_task(goldens, tmp_path / "out", source)
     assert (
         "the rows of its output layer are reordered from entailment, neutral, "
@@ -148,8 +150,7 @@ def test_answers_of_reordered_rows_stay_the_same_in_the_next_run(
     goldens, tmp_path
 ):
     # The first run trains nothing; the second one starts from its folder.
-    order = [TASK.index(name) for name in THEIRS]
-    source = original_form(goldens, tmp_path / "source", THEIRS, order)
+    source = original_form(goldens, tmp_path / "source", THEIRS, ORDER)
     first = run_mnli(goldens, tmp_path / "a", source)
     assert run_mnli(goldens, tmp_path / "b", str(tmp_path / "a")) == first
     facts = json.loads((tmp_path / "a/task.json").read_text())
@@ -167,8 +168,7 @@ def test_answers_of_reordered_rows_stay_the_same_in_the_next_run(
 def test_a_model_keeps_the_order_of_its_labels_in_its_folder(
     goldens, tmp_path, form
 ):
-    order = [TASK.index(name) for name in THEIRS]
-    source = form(goldens, tmp_path / "source/model", THEIRS, order)
+    source = form(goldens, tmp_path / "source/model", THEIRS, ORDER)
     folder = tmp_path / "source/model"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(ValueError, match="--labels.*--output_dir"):
@@ -186,9 +186,8 @@ def test_other_labels_are_not_trained_in_a_models_own_folder(goldens, tmp_path):
 
 
 def test_case_makes_no_other_label(goldens, tmp_path):
-    order = [TASK.index(name) for name in THEIRS]
     names = [name.upper() for name in THEIRS]
-    source = original_form(goldens, tmp_path / "source", names, order)
+    source = original_form(goldens, tmp_path / "source", names, ORDER)
     assert_rows_of_the_task(goldens, tmp_path / "out", source)
 
 
@@ -258,11 +257,7 @@ def test_all_kinds_with_a_row_a_label_are_compared(goldens, tmp_path, kind):
     source = original_form(goldens, tmp_path / "source", "cab", [0, 1, 2])
     options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
     run = make_run(options, kind, num_labels=3, labels=["a", "b", "c"])
-    golden = checkpoints.Checkpoint(str(goldens / MNLI))
-    for name in ("output_weights", "output_bias"):
-        np.testing.assert_array_equal(
-            run._weights[name], golden.read(name)[[1, 2, 0]]
-        )
+    assert_head(run, goldens, (1, 2, 0))
 
 
 @pytest.mark.parametrize("kind", ["choice", "regression"])

@@ -1,7 +1,6 @@
 """A run opens each file that it begins with once."""
 
 import collections
-import dataclasses
 import json
 import shutil
 
@@ -75,7 +74,7 @@ def test_a_run_and_a_later_command(goldens, tmp_path, opened):
     # Tables are read as streams, anew for each use: labels, checks, records.
     assert max(times(opened, data, "train.jsonl", "test.jsonl").values()) <= 6
     opened.clear()
-    later = dataclasses.replace(options, do_train=False)
+    later = options.replace(do_train=False)
     classifier.run(later.replace(init_checkpoint=None))
     names = ("bert_config.json", "vocab.txt", "task.json")
     assert times(opened, out, *names) == dict.fromkeys(names, 1)

@@ -1,6 +1,5 @@
 """--do_encode and --do_search of run_sentence_vectors.py, and from Python."""
 
-import dataclasses
 import io
 import json
 
@@ -94,7 +93,7 @@ def test_a_form_that_the_model_was_not_trained_with_is_told(options, caplog):
 
 def test_the_strategy_of_the_flags_computes(options):
     device = DeviceOptions(distribution_strategy="mirrored")
-    vectors = encoding.make_model(dataclasses.replace(options, device=device))
+    vectors = encoding.make_model(options.replace(device=device))
     extractor = vectors.sentence_extractor(options.encode_batch_size)
     assert isinstance(extractor._strategy, tf.distribute.MirroredStrategy)
     assert vectors.encode(["one", "two three"], batch_size=2).shape[0] == 2

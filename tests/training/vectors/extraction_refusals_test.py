@@ -8,7 +8,6 @@ import pytest
 
 from data import settings
 from data.vectors import text_rows
-from tests.training.vectors.extraction_support import changed
 from training.config.extraction_options import (
     ExtractionOptions,
     parse_layers,
@@ -47,19 +46,19 @@ def test_layers_are_read():
         ({"batch_size": 0}, "--batch_size=0; it must be at least 1"),
         ({"attention_line": -1}, "--attention_line=-1; it must be at least 0"),
         (
-            {"vectors": {"attention": True}},
+            {"attention": True},
             "--attention needs --format=npz and --pooling=none",
         ),
         (
-            {"vectors": {"attention": True, "pooling": "cls"}, "format": "npz"},
+            {"attention": True, "pooling": "cls", "format": "npz"},
             "--attention needs --format=npz and --pooling=none",
         ),
         (
-            {"vectors": {"attention": True, "layers": (0, "embeddings")}},
+            {"attention": True, "layers": (0, "embeddings")},
             "--attention: the embeddings have none",
         ),
         (
-            {"vectors": {"whole_words": True, "pooling": "max"}},
+            {"whole_words": True, "pooling": "max"},
             "--whole_words=True contradicts --pooling=max; drop one",
         ),
     ],
@@ -67,7 +66,7 @@ def test_layers_are_read():
 )
 def test_contradictions_are_refused(options, fields, message):
     with pytest.raises(ValueError, match=message):
-        changed(options, **fields)
+        options.replace(**fields)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +76,13 @@ def test_contradictions_are_refused(options, fields, message):
             {"max_seq_length": 129},
             r"--max_seq_length=129, but the model of .* has 128 positions",
         ),
-        ({"vectors": {"layers": ()}}, "--layers names no layer"),
+        ({"layers": ()}, "--layers names no layer"),
         (
-            {"vectors": {"layers": (-1, 3)}},
+            {"layers": (-1, 3)},
             r"--layers: there is no layer 3; the model of .* has 3: 0 to 2, or "
             r"-1 \(the last\) to -3",
         ),
-        ({"vectors": {"layers": (-4,)}}, "--layers: there is no layer -4"),
+        ({"layers": (-4,)}, "--layers: there is no layer -4"),
         (
             {"attention_png": "a.png", "attention_layer": 3},
             "--attention_layer: there is no layer 3",
@@ -114,7 +113,7 @@ def test_what_does_not_fit_is_refused_early(
     monkeypatch.setattr(Extractor, "extract", None)
     monkeypatch.setattr(Extractor, "attention", None)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        extraction.run(changed(options, **fields))
+        extraction.run(options.replace(**fields))
     assert not list(tmp_path.iterdir())
 
 
@@ -132,25 +131,25 @@ def test_pairs_need_two_segment_types(options, tmp_path, monkeypatch):
     with pytest.raises(
         ValueError, match=r"in.txt, line 2: .*type_vocab_size 1"
     ):
-        extraction.run(changed(options, **changes))
+        extraction.run(options.replace(**changes))
 
 
 def test_other_bad_files_are_refused(options, tmp_path):
     text = tmp_path / "text.txt"
     text.write_bytes(b"good\nbad \xe9\n")
     with pytest.raises(ValueError, match="text.txt, line 2: byte 5"):
-        extraction.run(changed(options, input_file=str(text)))
+        extraction.run(options.replace(input_file=str(text)))
     with pytest.raises(ValueError, match="text.txt is a file of --input_f"):
         text.write_text("good\n")
         extraction.run(
-            changed(options, input_file=str(text), output_file=str(text))
+            options.replace(input_file=str(text), output_file=str(text))
         )
     with pytest.raises(ValueError, match="is a file of --output_file, too"):
-        extraction.run(changed(options, attention_png=options.output_file))
+        extraction.run(options.replace(attention_png=options.output_file))
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n")
     with pytest.raises(ValueError, match="has 4 wordpieces, but .*bert_config"):
-        extraction.run(changed(options, vocab_file=str(vocab)))
+        extraction.run(options.replace(vocab_file=str(vocab)))
 
 
 def test_text_that_changes_while_it_is_read_is_refused(options, monkeypatch):

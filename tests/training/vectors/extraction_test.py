@@ -12,11 +12,9 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
 from tests.support import rounding
-from tests.training.vectors.extraction_support import changed
 from training.config.extraction_options import (
     VectorOptions,
 )
-from training.config.run_options import DeviceOptions
 from training.runs import vectors as extraction
 from training.vectors import extractor
 from training.vectors.extractor import Extractor
@@ -84,23 +82,22 @@ def test_json_lines_are_the_originals(options, goldens):
 
 def test_windows_change_nothing(options, goldens, monkeypatch):
     monkeypatch.setattr(extractor, "_NUMBERS_AT_ONCE", 1)
-    extraction.run(changed(options, batch_size=2))
+    extraction.run(options.replace(batch_size=2))
     assert_golden(options.output_file, goldens)
 
 
 def test_several_devices_and_one_hot_embeddings(options, goldens):
     extraction.run(
-        changed(
-            options,
+        options.replace(
             use_one_hot_embeddings=True,
-            device=DeviceOptions(distribution_strategy="mirrored"),
+            distribution_strategy="mirrored",
         )
     )
     assert_golden(options.output_file, goldens)
 
 
 def test_bfloat16_comes_near(options, goldens):
-    extraction.run(changed(options, device=DeviceOptions(precision="bfloat16")))
+    extraction.run(options.replace(precision="bfloat16"))
     # Three blocks; what a layer norm gives has a mean square of 1, but for
     # gamma and beta.
     num_roundings = rounding.EMBEDDINGS + 3 * rounding.BLOCK
@@ -151,11 +148,7 @@ def test_layers_by_number_and_name(goldens, rows):
 def test_poolings_and_mixes_in_the_files(options):
     def vectors_of(pooling, mix, file_format="npz"):
         extraction.run(
-            changed(
-                options,
-                {"pooling": pooling, "layer_mix": mix},
-                format=file_format,
-            )
+            options.replace(pooling=pooling, layer_mix=mix, format=file_format)
         )
         if file_format == "jsonl":
             return read_json(options.output_file)
@@ -190,7 +183,7 @@ def test_poolings_and_mixes_in_the_files(options):
 def test_whole_words(options, goldens):
     extraction.run(options)
     pieces = read_json(options.output_file)
-    extraction.run(changed(options, {"whole_words": True}))
+    extraction.run(options.replace(whole_words=True))
     words = read_json(options.output_file)
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     with open(options.input_file, encoding="utf-8") as file:
@@ -249,9 +242,9 @@ def test_padding_is_not_looked_at(goldens, rows):
 def test_attention_maps_and_their_picture(options, tmp_path):
     picture = tmp_path / "attention.png"
     extraction.run(
-        changed(
-            options,
-            {"attention": True, "whole_words": True},
+        options.replace(
+            attention=True,
+            whole_words=True,
             format="npz",
             attention_png=str(picture),
             attention_line=5,
@@ -270,7 +263,7 @@ def test_cut_lines_are_told(options, monkeypatch):
     monkeypatch.setattr(
         logging, "warning", lambda text, *args: told.append(text % args)
     )
-    extraction.run(changed(options, max_seq_length=12))
+    extraction.run(options.replace(max_seq_length=12))
     assert told == [
         "6 of 6 lines were longer than --max_seq_length=12 wordpieces and "
         "lost what did not fit."
@@ -287,7 +280,7 @@ def test_weights_of_another_direction_are_warned_of(
     values = json.loads((goldens / "bert_config.json").read_text())
     values["left_to_right"] = True
     (folder / "bert_config.json").write_text(json.dumps(values))
-    extraction.run(changed(options, init_checkpoint=str(folder)))
+    extraction.run(options.replace(init_checkpoint=str(folder)))
     assert (
         "--bert_config_file says left_to_right False, but the weights of "
         f"{folder} were trained with True. Give "
@@ -302,10 +295,10 @@ def test_the_first_wordpiece_of_a_left_to_right_model_is_refused(
     values = json.loads((goldens / "bert_config.json").read_text())
     config = tmp_path / "bert_config.json"
     config.write_text(json.dumps(values | {"left_to_right": True}))
-    options = changed(options, bert_config_file=str(config))
+    options = options.replace(bert_config_file=str(config))
     message = (
         "pooling is cls, but the model reads left to right: .* Use mean or max."
     )
     with pytest.raises(ValueError, match=message):
-        extraction.run(changed(options, {"pooling": "cls"}))
-    extraction.run(changed(options, {"pooling": "mean"}))
+        extraction.run(options.replace(pooling="cls"))
+    extraction.run(options.replace(pooling="mean"))

@@ -36,35 +36,24 @@ def write_table(folder, count=20):
         (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
 
 
-def options_of(goldens, folder, texts=None, given=(), **changes):
+def options_of(goldens, folder, given=(), **changes):
     """Two epochs of five steps; `given` are the flags of the command."""
-    names = ("train_batch_size", "stop_at_step", "max_seq_length")
-    finetuning = {n: changes.pop(n) for n in names if n in changes}
-    finetuning |= changes.pop("finetuning", {})
-    names = ("pooling", "normalize", "vector_sizes")
-    form = {n: changes.pop(n) for n in names if n in changes}
-    return SentenceOptions(
-        **{
-            "given": frozenset(given),
-            "vocab_file": str(goldens / "vocab.txt"),
-            "do_train": True,
-            "do_eval": True,
-            "form": FormOptions(**form),
-            "texts": TextOptions(data_dir=str(folder), **(texts or {})),
-            "finetuning": make_options(
-                goldens,
-                folder / "out",
-                **{
-                    "train_batch_size": 4,
-                    "max_seq_length": 12,
-                    "save_checkpoints_steps": 3,
-                    "keep_checkpoint_max": 0,
-                }
-                | finetuning,
-            ),
-            **changes,
-        }
+    options = SentenceOptions(
+        vocab_file=str(goldens / "vocab.txt"),
+        do_train=True,
+        do_eval=True,
+        form=FormOptions(),
+        texts=TextOptions(data_dir=str(folder)),
+        finetuning=make_options(
+            goldens,
+            folder / "out",
+            train_batch_size=4,
+            max_seq_length=12,
+            save_checkpoints_steps=3,
+            keep_checkpoint_max=0,
+        ),
     )
+    return options.replace(**changes, given=frozenset(given))
 
 
 NEGATIVES = {"loss": "negatives", "vector_sizes": (8,)}
@@ -79,7 +68,7 @@ def finished(goldens, tmp_path_factory):
         goldens,
         folder,
         given=("loss", "vector_sizes", "max_seq_length"),
-        finetuning={"gradient_accumulation_steps": 2},
+        gradient_accumulation_steps=2,
         **NEGATIVES,
     )
     return folder, sentences.run(options)
@@ -120,7 +109,7 @@ def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
         goldens,
         folder,
         given=("loss",),
-        finetuning={"gradient_accumulation_steps": 2},
+        gradient_accumulation_steps=2,
         do_eval=False,
         **NEGATIVES,
     )
@@ -135,14 +124,14 @@ def test_a_command_with_fewer_flags_answers_as_trained(
     finished, goldens, tmp_path
 ):
     folder, results = copied(finished, tmp_path), finished[1]
-    finetuning = {"init_checkpoint": None, "bert_config_file": None}
     again = options_of(
         goldens,
         folder,
         do_train=False,
         vocab_file=None,
         max_seq_length=128,
-        finetuning=finetuning,
+        init_checkpoint=None,
+        bert_config_file=None,
     )
     found = sentences.run(again)["dev"]
     assert found == pytest.approx(results["dev"], rel=1e-5)
@@ -207,11 +196,10 @@ def test_the_form_of_another_model_is_not_taken_over(
         return VectorForm.find(str(tmp_path / "out"))
 
     unusual = {"pooling": "cls", "vector_sizes": (4,)}
-    elsewhere = {"do_train": False, "finetuning": first}
+    elsewhere = {"do_train": False, **first}
     form = form_after(unusual, **unusual, **elsewhere)
     assert (form.pooling, form.vector_sizes) == ("cls", (4,))
-    none = {"init_checkpoint": None}
-    form = form_after((), {}, do_train=False, finetuning=none)
+    form = form_after((), {}, do_train=False, init_checkpoint=None)
     assert (form.pooling, form.vector_sizes) == ("cls", (4,))
     form = form_after(**elsewhere)  # the model's own
     assert (form.pooling, form.vector_sizes) == ("mean", (8,))
@@ -240,17 +228,17 @@ def test_the_best_weights_are_chosen_on_one_dev_set(goldens, tmp_path):
     write_table(tmp_path)
     chosen = {"save_best": "spearman", "eval_every_steps": 5}
     first = {**chosen, "num_train_epochs": 1.0}
-    sentences.run(options_of(goldens, tmp_path, finetuning=first))
+    sentences.run(options_of(goldens, tmp_path, **first))
     best = json.loads((tmp_path / "out/best_checkpoint.json").read_text())
     dev = tmp_path / "dev.tsv"
     rows = dev.read_text()
     dev.write_text(rows.replace("the", "store", 1))
     with pytest.raises(ValueError, match="another dev set: .*--output_dir"):
-        sentences.run(options_of(goldens, tmp_path, finetuning=chosen))
+        sentences.run(options_of(goldens, tmp_path, **chosen))
     path = tmp_path / "out/best_checkpoint.json"
     assert json.loads(path.read_text()) == best
     dev.write_text(rows)
-    sentences.run(options_of(goldens, tmp_path, finetuning=chosen))
+    sentences.run(options_of(goldens, tmp_path, **chosen))
     assert len(json.loads(path.read_text())["history"]) == 2
 
 
@@ -299,10 +287,8 @@ def test_a_teacher_is_followed(goldens, tmp_path):
     options = options_of(
         goldens,
         tmp_path,
-        {
-            "task_name": "jsonl",
-            "teacher_vectors": str(tmp_path / "teacher.npy"),
-        },
+        task_name="jsonl",
+        teacher_vectors=str(tmp_path / "teacher.npy"),
         loss="teacher",
     )
     results = sentences.run(options)
@@ -333,57 +319,52 @@ def scored_by_the_folder_alone(options):
 def test_the_folder_knows_how_scored_pairs_are_read(goldens, tmp_path, loss):
     write_table(tmp_path)
     options = options_of(
-        goldens, tmp_path, {"text_columns": ("text_b", "text_a")}, loss=loss
+        goldens, tmp_path, text_columns=("text_b", "text_a"), loss=loss
     )
     results = sentences.run(options)
     assert scored_by_the_folder_alone(options) == pytest.approx(results["dev"])
 
 
 @pytest.mark.parametrize(
-    ("changes", "texts", "message"),
+    ("changes", "message"),
     [
         (
             {"loss": "negatives", "train_batch_size": 22},
-            {},
             r"--train_batch_size=22.*20 examples with 40 distinct",
         ),
-        ({"vector_sizes": (64,)}, {}, "--vector_sizes has 64.* 1 to 32"),
-        ({"loss": "teacher"}, {}, "--teacher_vectors and --loss=teacher"),
-        ({}, {"text_columns": ("text_a",)}, "--text_columns has 1 columns"),
-        ({}, {"label_column": "points"}, "'points'.*--label_column"),
+        ({"vector_sizes": (64,)}, "--vector_sizes has 64.* 1 to 32"),
+        ({"loss": "teacher"}, "--teacher_vectors and --loss=teacher"),
+        ({"text_columns": ("text_a",)}, "--text_columns has 1 columns"),
+        ({"label_column": "points"}, "'points'.*--label_column"),
         (
-            {},
             {"task_name": "STS-B", "train_file": "my.tsv"},
             "^--train_file=my.tsv.*--task_name=STS-B.*--task_name=tsv",
         ),
         (
-            {"do_train": False},
-            {"task_name": "STS-B", "dev_file": "my.tsv"},
+            {"do_train": False, "task_name": "STS-B", "dev_file": "my.tsv"},
             "^--dev_file=my.tsv.*--task_name=STS-B",
         ),
         (
-            {"given": ("evaluation",), "loss": "negatives"},
-            {"task_name": "QQP", "evaluation": "spearman"},
+            {"task_name": "QQP", "evaluation": "spearman"}
+            | {"loss": "negatives", "given": frozenset(["evaluation"])},
             "^--evaluation=spearman.*--task_name=QQP",
         ),
         (
-            {"loss": "teacher"},
-            {"task_name": "QQP", "teacher_vectors": "t.npy"},
+            {"task_name": "QQP", "loss": "teacher", "teacher_vectors": "t.npy"},
             "^--task_name=QQP has pairs, for --loss=negatives",
         ),
         (
-            {"loss": "negatives", "finetuning": {"group_by_length": True}},
-            {},
+            {"loss": "negatives", "group_by_length": True},
             "--group_by_length",
         ),
     ],
 )
 def test_bad_input_is_refused_before_training(
-    goldens, tmp_path, changes, texts, message
+    goldens, tmp_path, changes, message
 ):
     write_table(tmp_path)
     with pytest.raises(ValueError, match=message):
-        sentences.run(options_of(goldens, tmp_path, texts, **changes))
+        sentences.run(options_of(goldens, tmp_path, **changes))
     assert not list((tmp_path / "out").glob("model.ckpt-*"))
 
 

@@ -1,0 +1,172 @@
+"""What run_pretraining.py makes of a folder that holds a run, or its damage."""
+
+import json
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from tests.support.finished_runs import pretraining_options
+from tests.support.pretraining_support import latest_step
+from training.pretraining import run_records
+from training.runs import pretraining
+
+
+@pytest.fixture
+def finished(goldens, finished_pretraining, tmp_path):
+    """A run of six steps that has ended, with checkpoints of 2, 4 and 6."""
+    shutil.copytree(finished_pretraining, tmp_path / "out")
+    return pretraining_options(goldens, tmp_path / "out")
+
+
+def test_the_checkpoint_of_a_finished_run_is_stripped(finished, tmp_path):
+    pretraining.run(finished.replace(do_train=False, strip_checkpoint=True))
+    stripped = checkpoints.Checkpoint(str(tmp_path / "out/bert_model.ckpt"))
+    assert "bert/pooler/dense/kernel" in stripped.shapes
+    assert not any("adam" in name for name in stripped.shapes)
+
+
+def test_a_damaged_checkpoint_of_the_run_gives_way_to_the_one_before(
+    finished, tmp_path, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    data = tmp_path / "out/model.ckpt-6.data-00000-of-00001"
+    whole = data.read_bytes()
+    content = bytearray(whole)
+    content[50_000] ^= 1
+    data.write_bytes(content)
+    pretraining.run(finished)
+    assert "model.ckpt-6: this checkpoint is damaged" in caplog.text
+    assert "at step 4" in caplog.text
+    assert data.read_bytes() == whole  # trained again, bit for bit
+
+
+def test_every_checkpoint_damaged(finished, tmp_path):
+    for step in (2, 4, 6):
+        data = tmp_path / f"out/model.ckpt-{step}.data-00000-of-00001"
+        data.write_bytes(data.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
+        pretraining.run(finished)
+
+
+def test_a_damaged_resume_record_gives_way_to_the_checkpoint_before(
+    finished, tmp_path, caplog
+):
+    (tmp_path / "out/model.ckpt-6.resume.json").write_text("{")
+    pretraining.run(finished)
+    assert "model.ckpt-6.resume.json is damaged" in caplog.text
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
+    options = options.replace(num_train_steps=4, save_checkpoints_steps=2)
+    save = tf.raw_ops.SaveV2
+    calls = []
+
+    def full_at_the_second(**arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise tf.errors.ResourceExhaustedError(
+                None, None, "No space left on device"
+            )
+        return save(**arguments)
+
+    monkeypatch.setattr(tf.raw_ops, "SaveV2", full_at_the_second)
+    with pytest.raises(OSError, match="model.ckpt-4: No space left.*intact"):
+        pretraining.run(options)
+    assert latest_step(tmp_path / "out") == 2
+    pretraining.run(options)
+    assert latest_step(tmp_path / "out") == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_hidden_layers": 4}, "num_hidden_layers 1 -> 4"),
+        # These change no variable, so the checkpoint alone would fit.
+        ({"num_attention_heads": 1}, "num_attention_heads 4 -> 1"),
+        ({"hidden_act": "gelu_exact"}, "hidden_act gelu -> gelu_exact"),
+        ({"left_to_right": True}, "left_to_right None -> True"),
+    ],
+)
+def test_another_model_in_the_output_folder(
+    options, goldens, tmp_path, change, message
+):
+    out = tmp_path / "out"
+    shutil.copytree(goldens / "model/trained", out)
+    shutil.copy(goldens / "first_layer.json", out / "bert_config.json")
+    config = json.loads((goldens / "first_layer.json").read_text())
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(config | change))
+    with pytest.raises(ValueError, match=f"a run of another model: {message}"):
+        pretraining.run(options.replace(bert_config_file=str(path)))
+
+
+def test_another_input_or_rate_in_the_output_folder_is_a_warning(
+    finished, tmp_path, caplog, monkeypatch
+):
+    """A corpus may grow, and a run goes on with the larger one."""
+
+    def warnings(**changes):
+        caplog.clear()
+        pretraining.run(finished.replace(**changes))
+        asked = "another input", "other settings"
+        return [m for m in caplog.messages if any(x in m for x in asked)]
+
+    assert not warnings()
+    other = tmp_path / "other.tf_record"
+    with tf.io.TFRecordWriter(str(other)) as writer:
+        for record in [*tf.data.TFRecordDataset(finished.input_file)][::-1]:
+            writer.write(record.numpy())
+    (message,) = warnings(learning_rate=0.25, save_checkpoints_steps=7)
+    assert "learning_rate" in message and "-> 0.25" in message
+    (message,) = warnings(input_file=str(other))
+    assert "records (sha256)" in message and "--init_checkpoint" in message
+    # What changes no record, in a training and in an evaluation.
+    made_from = run_records.made_from
+    monkeypatch.setattr(
+        run_records,
+        "made_from",
+        lambda *args: (
+            made_from(*args)
+            | {"separate_documents": True, "short_rows_share": 0.5}
+        ),
+    )
+    for is_training in True, False:
+        (message,) = warnings(do_train=is_training, do_eval=not is_training)
+        assert "separate_documents False -> True" in message
+        # No row is short in an evaluation.
+        assert ("short_rows_share" in message) == is_training
+
+
+def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    out = tmp_path / "out"
+    (out / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
+    pretraining.run(finished.replace(num_train_steps=3, keep_checkpoint_max=1))
+    assert "names step 2; later ones (4, 6) are passed over" in caplog.text
+    assert "Resuming" in caplog.text
+    assert (out / "model.ckpt-3.index").exists()
+    assert '"model.ckpt-3"' in (out / "checkpoint").read_text()
+
+
+def test_a_copied_folder_is_a_run_of_its_own(finished, tmp_path):
+    moved = tmp_path / "moved"
+    (tmp_path / "out").rename(moved)
+    found = checkpoints.open_checkpoint(str(moved))
+    assert found.prefix == str(moved / "model.ckpt-6")
+    pretraining.run(finished.replace(output_dir=str(moved), num_train_steps=7))
+    assert latest_step(moved) == 7
+
+
+def test_predicting_beside_a_training_run_leaves_its_files(
+    options, goldens, tmp_path
+):
+    out = tmp_path / "out"
+    shutil.copytree(goldens / "model/trained", out)
+    staging = out / "model.ckpt-61.incomplete-1"
+    staging.mkdir()
+    pretraining.run(options.replace(do_train=False, do_eval=True))
+    assert staging.exists()
+    pretraining.run(options.replace(num_train_steps=61))
+    assert not staging.exists()  # left by a killed run

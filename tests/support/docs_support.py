@@ -1,0 +1,42 @@
+"""The pages of the documentation, and what is read from them."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULE = "bert"  # beside the programs, for `import bert`
+TOUR = ROOT / "modeling/README.md"
+TOUR_OF_TRAINING = ROOT / "training/README.md"
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("benchmarks/**/*.md"),
+        TOUR,
+        TOUR_OF_TRAINING,
+        ROOT / "tests/goldens/README.md",
+    ]
+)
+
+
+def page_id(path):
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path, language):
+    """A page's blocks of code in a language; "" = in none."""
+    found = re.findall(
+        r"^```(\w*)\n(.*?)^```$", path.read_text("utf-8"), re.M | re.S
+    )
+    return [code for its_language, code in found if its_language == language]
+
+
+def prose(path):
+    """A page without its blocks of code."""
+    text = path.read_text("utf-8")
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+def on_pages(find):
+    """(page, what `find` returns) of everything that it finds on a page."""
+    return [(page_id(page), found) for page in PAGES for found in find(page)]

@@ -1,0 +1,238 @@
+"""Folders of finished runs, converted: labels, heads, and what a run says."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import bert
+import modeling
+from modeling import BertConfig, SpanModel, TaskModel, checkpoints
+from tests.support.conversion_support import convert, refused
+from tests.support.model_folders import write_questions
+from tests.support.serving_support import finished_run
+
+
+def run_dir(goldens, tmp_path, model, *, described=None, labels=()):
+    """What a run leaves in its output_dir, for some model."""
+    path = tmp_path / "out"
+    weights = checkpoints.variables_by_name(model.layers)
+    values = {name: v.numpy() for name, v in weights.items()}
+    values |= {
+        f"{name}/adam_m": np.zeros_like(value) for name, value in values.items()
+    }
+    checkpoints.write(
+        str(path / "model.ckpt-7"), values | {"global_step": np.int64(7)}
+    )
+    checkpoints.tf1.write_state(str(path), ["model.ckpt-7"])
+    shutil.copy(goldens / "bert_config.json", path)
+    shutil.copy(goldens / "vocab.txt", path)
+    (path / "labels.txt").write_text("".join(f"{x}\n" for x in labels))
+    if described:
+        (path / "task.json").write_text(json.dumps(described))
+    return path
+
+
+@pytest.fixture
+def config(goldens):
+    return BertConfig.from_json_file(str(goldens / "bert_config.json"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "architecture", "problem_type"),
+    [
+        (
+            "classification",
+            "BertForSequenceClassification",
+            "single_label_classification",
+        ),
+        (
+            "multilabel",
+            "BertForSequenceClassification",
+            "multi_label_classification",
+        ),
+        ("tagging", "BertForTokenClassification", None),
+    ],
+)
+def test_a_finished_run_says_what_it_is(
+    goldens, config, tmp_path, kind, architecture, problem_type
+):
+    labels = ["no", "yes", "perhaps"]
+    source = run_dir(
+        goldens,
+        tmp_path,
+        TaskModel(config, kind, 3),
+        described={
+            "task_name": "csv",
+            "kind": kind,
+            "labels": labels,
+            "max_seq_length": 128,
+            "do_lower_case": False,
+            "model": {"kind": kind, "num_labels": 3},
+            "weights": "model.ckpt-7",
+        },
+        labels=labels,
+    )
+    target = convert(source, tmp_path / "target")
+    values = json.loads((target / "config.json").read_text())
+    assert values["architectures"] == [architecture]
+    assert values.get("problem_type") == problem_type
+    assert values["id2label"] == {"0": "no", "1": "yes", "2": "perhaps"}
+    assert values["label2id"] == {"no": 0, "yes": 1, "perhaps": 2}
+    tokenizer = json.loads((target / "tokenizer_config.json").read_text())
+    assert tokenizer["do_lower_case"] is False
+    assert tokenizer["model_max_length"] == 128
+    tensors = load_file(target / "model.safetensors")
+    head = checkpoints.open_checkpoint(str(source)).read("output_weights")
+    np.testing.assert_array_equal(tensors["classifier.weight"], head)
+    # And the labels come back, with what the model is for.
+    ours = convert(target, tmp_path / "ours")
+    assert (ours / "labels.txt").read_text().split() == labels
+    told = json.loads((ours / "task.json").read_text())
+    assert (told["kind"], told["labels"]) == (kind, labels)
+    assert told["weights"] == "bert_model.ckpt"
+    assert told["do_lower_case"] is False
+    loaded = modeling.load(str(ours))
+    assert (loaded.kind, [*loaded.labels]) == (kind, labels)
+
+
+def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
+    goldens, config, tmp_path
+):
+    model = TaskModel(config, "tagging", 3)
+    source = run_dir(goldens, tmp_path, model, labels=["O", "A", "B"])
+    chosen = source / "trial-2"
+    chosen.mkdir()
+    for name in "vocab.txt", "bert_config.json", "labels.txt":
+        (source / name).rename(chosen / name)
+    best = finished_run(goldens, chosen, "tagging")
+    (source / "trials.json").write_text('{"chosen": "trial-2"}')
+    facts = json.loads((chosen / "task.json").read_text())
+    (chosen / "best").mkdir()
+    for path in chosen.glob("model.ckpt-60*"):
+        path.rename(chosen / "best" / path.name)
+    facts |= {"weights": "best/model.ckpt-60", "do_lower_case": False}
+    (chosen / "task.json").write_text(json.dumps(facts))
+    target = convert(source, tmp_path / "target")
+    values = json.loads((target / "config.json").read_text())
+    assert values["architectures"] == ["BertForTokenClassification"]
+    tokenizer = json.loads((target / "tokenizer_config.json").read_text())
+    assert tokenizer["do_lower_case"] is False
+    np.testing.assert_array_equal(
+        load_file(target / "model.safetensors")["classifier.weight"],
+        checkpoints.variables_by_name(best.layers)["output_weights"],
+    )
+
+
+def test_a_regression_has_one_nameless_output(goldens, config, tmp_path):
+    source = run_dir(goldens, tmp_path, TaskModel(config, "regression", 1))
+    target = convert(source, tmp_path / "target", kind="regression")
+    values = json.loads((target / "config.json").read_text())
+    assert values["problem_type"] == "regression"
+    assert values["id2label"] == {"0": "LABEL_0"}
+    assert not (convert(target, tmp_path / "ours") / "labels.txt").exists()
+
+
+def test_a_choice_has_no_labels(goldens, config, tmp_path):
+    source = run_dir(
+        goldens, tmp_path, TaskModel(config, "choice", 4), labels="0123"
+    )
+    target = convert(source, tmp_path / "target", kind="choice")
+    values = json.loads((target / "config.json").read_text())
+    assert values["architectures"] == ["BertForMultipleChoice"]
+    assert "id2label" not in values
+
+
+def test_a_span_head_answers_questions(goldens, config, tmp_path):
+    source = run_dir(goldens, tmp_path, SpanModel(config))
+    target = convert(source, tmp_path / "target")
+    values = json.loads((target / "config.json").read_text())
+    assert values["architectures"] == ["BertForQuestionAnswering"]
+    tensors = load_file(target / "model.safetensors")
+    head = checkpoints.open_checkpoint(str(source)).read(
+        "cls/squad/output_weights"
+    )
+    np.testing.assert_array_equal(tensors["qa_outputs.weight"], head)
+
+
+def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
+    """Lengths and rules of a model of questions are in no file of theirs."""
+    ours = tmp_path / "ours"
+    path = write_questions(goldens, ours)
+    written = json.loads((ours / "task.json").read_text())
+    unusual = {"version_2_with_negative": True, "null_score_diff_threshold": -5}
+    written |= unusual
+    (ours / "task.json").write_text(json.dumps(written))
+    theirs = convert(path, tmp_path / "theirs")
+    back = convert(theirs, tmp_path / "back")
+    question = "what was there ?", "the old clock was in the harbour ."
+    expected = bert.load(path).answer([question])
+    for folder, weights in (theirs, "."), (back, "bert_model.ckpt"):
+        found = json.loads((folder / "task.json").read_text())
+        assert found == written | {"weights": weights}
+        assert bert.load(str(folder)).answer([question]) == expected
+    swapped = (ours / "vocab.txt").read_text().splitlines()
+    swapped[-2:] = swapped[-1], swapped[-2]
+    (tmp_path / "swapped.txt").write_text("\n".join(swapped) + "\n")
+    said = {"vocab_file": str(tmp_path / "swapped.txt")}
+    refused("--vocab_file=.*leave", path, tmp_path / "no", **said)
+    with pytest.raises(ValueError, match="--vocab_file=.*leave"):
+        modeling.load(path, **said)
+    # Others have written over it since.
+    values = json.loads((theirs / "config.json").read_text())
+    values |= {"architectures": ["BertForTokenClassification"]}
+    (theirs / "config.json").write_text(json.dumps(values))
+    assert (
+        modeling.checkpoints.model_folder.find(str(theirs)).description is None
+    )
+
+
+def test_labels_of_a_file_take_the_place_of_numbers(goldens, config, tmp_path):
+    model = TaskModel(config, "classification", 2)
+    source = run_dir(goldens, tmp_path, model, labels=["LABEL_0", "LABEL_1"])
+    (tmp_path / "labels.txt").write_text("neg\npos\n")
+    said = {"labels_file": str(tmp_path / "labels.txt")}
+    said |= {"kind": "classification", "output_format": "original"}
+    target = convert(source, tmp_path / "target", **said)
+    assert (target / "labels.txt").read_text() == "neg\npos\n"
+    found = json.loads((target / "task.json").read_text())
+    assert found["labels"] == ["neg", "pos"]
+    (tmp_path / "labels.txt").write_text("neg\n")
+    wrong = tmp_path / "wrong"
+    refused("labels.txt has 1 labels.*--labels_file", source, wrong, **said)
+    (tmp_path / "labels.txt").write_text("pos\nneg\n")
+    message = "--labels_file.* neg, pos .*leave the flag out"
+    refused(message, target, wrong, **said)
+
+
+def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
+    model = TaskModel(config, "classification", 3)
+    source = run_dir(goldens, tmp_path, model, labels=["a", "b"])
+    places = source, tmp_path / "target"
+    refused(
+        "an output layer .of a kind that no.*--kind if it is one of class",
+        *places,
+    )
+    message = "labels.txt has 2 labels, but .* has 3; .*--labels_file"
+    refused(message, *places, kind="tagging")
+    (source / "labels.txt").unlink()
+    for name, message in (
+        (
+            "vocab.txt",
+            "out: no such vocabulary, neither vocab.txt .*; give --vocab_file",
+        ),
+        ("bert_config.json", "bert_config.json: no such .*--bert_config_file"),
+    ):
+        (source / name).unlink()
+        refused(message, *places, FileNotFoundError, kind="tagging")
+
+
+def test_a_head_on_a_frozen_encoder_is_refused(goldens, config, tmp_path):
+    head = {"feature_based": "second_to_last", "head": "linear"}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/head.json").write_text(json.dumps(head))
+    source = run_dir(goldens, tmp_path, TaskModel(config, "tagging", 3))
+    message = "head.json: the head .*second_to_last.* no counterpart"
+    refused(message, source, tmp_path / "target", kind="tagging")

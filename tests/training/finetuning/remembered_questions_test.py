@@ -1,0 +1,222 @@
+"""What a folder of a model of questions remembers: rules, windows, threshold.
+
+A command leaves out every flag that is not in its `given`.
+"""
+
+import json
+import shutil
+
+import pytest
+
+from tests.support.classifier_support import write_table
+from tests.training.finetuning_support import options_of
+from tests.training.squad_support import make_options, read_answers
+from training.config.finetuning_options import TrialOptions
+from training.export import saved_model
+from training.many_runs import trials
+from training.runs import questions
+
+FOUND = '{"null_score_diff_threshold": 2.0}'
+
+
+@pytest.fixture(scope="module")
+def questioned(goldens, tmp_path_factory):
+    """Options of a finished run whose answers are empty below -1.5 alone."""
+    options = make_options(
+        goldens,
+        tmp_path_factory.mktemp("questioned"),
+        "v2.0",
+        do_train=True,
+        null_score_diff_threshold=-1.5,
+    )
+    questions.run(options)
+    return options
+
+
+@pytest.fixture
+def folder(questioned, tmp_path):
+    """A copy of that run's folder."""
+    return shutil.copytree(questioned.output_dir, tmp_path / "out")
+
+
+def task_of(folder):
+    return read_answers(folder)["task"]
+
+
+def threshold_in(folder):
+    return task_of(folder)["null_score_diff_threshold"]
+
+
+def ask(options, folder, given=(), **changes):
+    """Predicts in a folder; flags that are not given are the usual ones."""
+    usual = {
+        "version_2_with_negative": False,
+        "null_score_diff_threshold": None,
+        "do_train": False,
+        "output_dir": str(folder),
+    }
+    values = usual | changes | dict(given)
+    questions.run(options.replace(**values, given=frozenset(given)))
+
+
+def test_a_threshold_takes_the_place_of_the_found_one(
+    goldens, tmp_path, caplog
+):
+    given = {"do_train": True, "null_score_diff_threshold": -1.5}
+    opened = questions.Run(make_options(goldens, tmp_path, "v2.0", **given))
+    path = tmp_path / "null_threshold.json"
+    path.write_text(FOUND)
+    opened.describe(-1.5)
+    assert not path.exists()
+    assert f"{path} is removed: the threshold is -1.5" in caplog.text
+
+
+def test_an_export_refuses_another_head(folder):
+    names = ["linear", "bilstm"]
+    for made, other in names, names[::-1]:
+        assert saved_model.describes_export(str(folder), {"head": made})
+        with pytest.raises(
+            ValueError, match=f"--head={other}: .*--head={made}"
+        ):
+            saved_model.describes_export(str(folder), {"head": other})
+        head = {"feature_based": "", "head": other}
+        (folder / "head.json").write_text(json.dumps(head))
+
+
+def test_another_folder_has_the_threshold_of_its_model(
+    questioned, goldens, tmp_path
+):
+    first = {"init_checkpoint": questioned.output_dir}
+    ask(questioned, tmp_path, first)
+    assert threshold_in(tmp_path) == -1.5
+    # What was found for one model is not used for another.
+    ask(questioned, tmp_path, {**first, "find_null_threshold": True})
+    path = tmp_path / "null_threshold.json"
+    best = json.loads(path.read_text())["null_score_diff_threshold"]
+    assert threshold_in(tmp_path) == best
+    ask(questioned, tmp_path, first)
+    assert threshold_in(tmp_path) == best
+    other = {
+        "init_checkpoint": f"{goldens}/squad/finetuned_v1.1",
+        "version_2_with_negative": True,
+    }
+    ask(questioned, tmp_path, other)
+    assert threshold_in(tmp_path) == 0.0
+    assert not path.exists()
+
+
+def test_figures_of_another_threshold_are_not_exported(questioned, folder):
+    for threshold, expected in (-9.0, False), (-1.5, True):
+        given = {
+            "version_2_with_negative": True,
+            "null_score_diff_threshold": threshold,
+        }
+        ask(questioned, folder, given)
+        assert bool(saved_model._metrics(str(folder))) == expected
+
+
+def test_padding_is_scored_by_later_commands_too(goldens, tmp_path):
+    options = make_options(goldens, tmp_path, do_train=True, score_padding=True)
+    questions.run(options)
+    answers = (tmp_path / "nbest_predictions.json").read_bytes()
+    ask(options, tmp_path, score_padding=False)
+    assert (tmp_path / "nbest_predictions.json").read_bytes() == answers
+
+
+def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, folder):
+    ask(questioned, folder, {"doc_stride": 5})
+    assert read_answers(folder)["metrics"]["doc_stride"] == 5
+    assert saved_model._metrics(str(folder)) == {}  # of other flags
+    (folder / "task.json").unlink()
+    given = {"version_2_with_negative": True}
+    for changes in ({"doc_stride": 5}, {"version_2_with_negative": False}):
+        with pytest.raises(ValueError, match=f"no task.json.* {[*changes][0]}"):
+            ask(questioned, folder, given | changes)
+        assert not (folder / "task.json").exists()
+    ask(questioned, folder, given)
+    again = task_of(folder)
+    assert again["version_2_with_negative"]
+    assert again["doc_stride"] == questioned.windows.doc_stride
+    assert saved_model._metrics(str(folder))["f1"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"do_lower_case": False}, "no task.json, and .* do_lower_case"),
+        ({"max_seq_length": 96}, "model.ckpt"),
+    ],
+)
+def test_a_folder_without_description_is_refused_to_tasks(
+    folder, goldens, tmp_path, changes, message
+):
+    (folder / "task.json").unlink()
+    write_table(tmp_path / "data", "single")
+    usual = {"task_options": {}, "do_train": False, "max_seq_length": 128}
+    options = options_of(goldens, tmp_path).replace(init_checkpoint=None)
+    options = options.replace(**usual | changes, given=frozenset())
+    with pytest.raises(ValueError, match=message):
+        trials.run(options, TrialOptions())
+
+
+@pytest.mark.parametrize(
+    "changed", [{"max_seq_length": 64}, {"max_answer_length": 1}]
+)
+def test_a_threshold_for_other_flags_is_not_kept(
+    questioned, folder, caplog, changed
+):
+    path = folder / "null_threshold.json"
+    path.write_text(FOUND)
+    ask(questioned, folder, {"find_null_threshold": True, **changed})
+    assert f"does not keep this threshold, because --{[*changed][0]}" in (
+        caplog.text
+    )
+    assert path.read_text() == FOUND
+    assert threshold_in(folder) == -1.5
+
+
+def test_training_on_keeps_the_given_threshold(questioned, folder, caplog):
+    on = {"do_train": True, "num_train_epochs": 3.0}
+    ask(questioned, folder, on, do_predict=False)
+    assert threshold_in(folder) == -1.5
+    assert "predictions.json was written before step" in caplog.text
+    # That of weights which are gone is not the new model's.
+    for path in folder.glob("*ckpt*"):
+        path.unlink()
+    (folder / "checkpoint").unlink()
+    (folder / "null_threshold.json").write_text(FOUND)
+    ask(questioned, folder, {**on, "version_2_with_negative": True})
+    assert threshold_in(folder) == 0.0
+    assert not (folder / "null_threshold.json").exists()
+
+
+def test_a_threshold_is_for_models_of_unanswerable_questions(goldens, tmp_path):
+    options = make_options(goldens, tmp_path, "v1.1", do_train=True)
+    questions.run(options)
+    with pytest.raises(ValueError, match="--version_2_with_negative"):
+        ask(options, tmp_path, {"find_null_threshold": True})
+
+
+def test_questions_keep_their_windows_and_their_rules(goldens, tmp_path):
+    unusual = {"doc_stride": 24, "n_best_size": 3, "do_lower_case": False}
+    usual = {"doc_stride": 32, "n_best_size": 20, "do_lower_case": True}
+    given = {"do_train": True, "null_score_diff_threshold": -1.5}
+    options = make_options(goldens, tmp_path, "v2.0", **unusual, **given)
+    questions.run(options)
+
+    def written():
+        names = "predictions.json", "nbest_predictions.json", "task.json"
+        return {name: (tmp_path / name).read_bytes() for name in names}
+
+    before = written()
+    usual["max_seq_length"] = 128
+    ask(options, tmp_path, **usual)
+    assert written() == before
+    ask(options, tmp_path, {"n_best_size": 2}, **usual)
+    found = read_answers(tmp_path)["nbest_predictions"]
+    assert {len(answers) for answers in found.values()} <= {1, 2}
+    assert written()["task.json"] == before["task.json"]
+    ask(options, tmp_path, {"find_null_threshold": True}, **usual)
+    assert written()["task.json"] != before["task.json"]
+    with pytest.raises(ValueError, match="other data: .*doc_stride 24 -> 32"):
+        questions.run(options.replace(doc_stride=32))
