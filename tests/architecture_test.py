@@ -37,11 +37,11 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_202,
-    "training": 11_147,
-    "modeling": 3_792,
+    "data": 9_249,
+    "training": 11_178,
+    "modeling": 3_802,
     "studies": 1_372,
-    "demo": 378,
+    "demo": 381,
     "programs": 752,
 }
 MOST_DOCSTRINGS = 8_200

@@ -153,6 +153,8 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
         ({"class_weights": {"x": 0}}, "--class_weights=.*numbers above 0"),
         ({"feature_based": "table"}, "--feature_based=table: .*--study=feat"),
         ({"feature_based": "some"}, "--feature_based=.*, weighted_all"),
+        ({"calibrate": True}, "calibrate needs dev: a table, or a share"),
+        ({"on_step": "x"}, "on_step is 'x', expected a function of the step"),
         ({"export_dir": "x"}, "no setting 'export_dir'.* see its --do_export"),
     ],
 )

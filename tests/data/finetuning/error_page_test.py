@@ -1,5 +1,6 @@
 """The page of a dev set: all that is in it, and nothing that breaks it."""
 
+import json
 import re
 
 import pytest
@@ -104,3 +105,10 @@ def test_an_interrupted_page_does_not_appear(tmp_path):
     with pytest.raises(RuntimeError):
         write_page(str(tmp_path / "errors.html"), "t", examples())
     assert not list(tmp_path.iterdir())
+
+
+def test_the_page_has_the_thresholds(tmp_path):
+    path = tmp_path / "errors.html"
+    found = {"temperature": 1.5, "thresholds": {"yes": {"threshold": 0.3}}}
+    write_page(str(path), "title", [judged()], found)
+    assert json.dumps({"calibrated": found}) in path.read_text()

@@ -346,6 +346,15 @@ def test_all_bad_rows_are_in_one_error(table):
     first, *lines = str(e.value).splitlines()
     assert len(lines) == 20
     assert "train.csv, line 3: column 'label' is 'z'" in lines[0]
+    # Rows of another width are among them.
+    task = table({"train.csv": "text,label\nx\ny,z\nq,a,b\n"}, labels=("a",))
+    with pytest.raises(ValueError, match="^3 rows are wrong") as e:
+        list(task.examples("train"))
+    found = [line.split(": ")[1] for line in str(e.value).splitlines()[1:]]
+    width = "columns, expected 2 as in the first line"
+    assert found[0].startswith(f"1 {width}")
+    assert found[1].startswith("column 'label' is 'z'")
+    assert found[2].startswith(f"3 {width}")
     # The labels are looked for in all rows, too.
     task = table({"train.csv": "text,label\nx,a\ny,\nz,\n"})
     with pytest.raises(

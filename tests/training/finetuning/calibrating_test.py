@@ -174,7 +174,7 @@ def test_metrics_and_the_page_have_the_table(calibrated, tmp_path):
     of_dev = told["calibration"]["dev"]
     assert set(of_dev) >= {"temperature", "thresholds", "answers_above"}
     page = (tmp_path / "out/errors.html").read_text()
-    assert '"above": [{"above": 0.0, "coverage": 1.0' in page
+    assert '"answers_above": [{"above": 0.0, "coverage": 1.0' in page
 
 
 def test_a_damaged_file_names_its_remedy(calibrated, tmp_path):
@@ -206,3 +206,13 @@ def test_calibrating_what_cannot_be_is_refused_early(
         options = options_of(goldens, tmp_path, kind, calibrate=True, **changes)
         classifier.run(options)
     assert not [*(tmp_path / "out").glob("*.tf_record*")]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"temperature": 0}, {"thresholds": [0.1, 0.2, 0.3]}]
+)
+def test_a_damaged_calibration_is_refused(calibrated, tmp_path, damage):
+    path = tmp_path / "out/calibration.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(ValueError, match="is damaged.*--calibrate"):
+        calibrated(do_predict=True)

@@ -200,8 +200,8 @@ def test_rows_that_an_earlier_model_has_not_seen_are_named(
     again = options_of(goldens, tmp_path, finetuning=again, **given)
     classifier.run(again.replace(output_dir=str(tmp_path / "second")))
     lines = "; ".join(f"{train}, line {x}" for x in (2, 26, 27, 28, 29))
-    # All, learned before, new; the rows of a corrected label are not new.
-    assert said_of(caplog, "train") == ([30, 24, 6], f": {lines}; ...")
+    # All, learned before, of these with another label, new.
+    assert said_of(caplog, "train") == ([30, 24, 1, 6], f": {lines}; ...")
     assert said_of(caplog, "dev") == ([10, 1, 0], ".")
 
 
