@@ -1,7 +1,6 @@
 """A disk that fills up in the middle of a training."""
 
 import os
-import sys
 
 import pytest
 
@@ -107,16 +106,10 @@ print(files())
 
 @pytest.mark.parametrize("left", [409600, 4096])
 def test_the_last_good_checkpoint_stays_and_the_run_goes_on(
-    goldens, pytestconfig, tmp_path, left
+    goldens, tmp_path, left
 ):
-    done = fork_server.run(
-        [
-            *(sys.executable, "-c", SCRIPT, goldens / RECORDS),
-            *(goldens / "first_layer.json", tmp_path, left),
-        ],
-        cwd=pytestconfig.rootpath,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    places = goldens / RECORDS, goldens / "first_layer.json", tmp_path
+    done = fork_server.python("-c", SCRIPT, *places, left)
     mounted, error, full, later = done.stdout.splitlines()
     if left > 4096:  # else TensorBoard's points may be the first that fail
         assert error.startswith(
