@@ -43,7 +43,7 @@ _KNOWN_ONES = (
     "the settings are those flags of run_classifier.py that say how a model is "
     "trained and evaluated; for an export see its --do_export"
 )
-_OF_DEV = {"calibrate", "explain_errors", "eval_checkpoints"}
+_OF_DEV = ("calibrate", "explain_errors", "eval_checkpoints")
 _OF_VECTORS = settings.names_of(SentenceOptions) - {
     *("given", "do_train", "do_eval", "do_export", "output_dir"),
     *("init_checkpoint", "train_file", "dev_file"),
@@ -68,10 +68,8 @@ def run(
     is written.
     """
     settings.check_names(values, SETTINGS, _KNOWN_ONES)
-    if asked := tables["dev"] is None and _OF_DEV & values.keys():
-        raise ValueError(
-            f"{min(asked)} needs dev: a table, or a share of train such as 0.1."
-        )
+    if tables["dev"] is None:
+        _refuse_dev(values)
     tables = {
         # A share of NumPy becomes a float of Python.
         name: table.item() if isinstance(table, np.floating) else table
@@ -101,6 +99,14 @@ def run(
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
         outcome = trials.run(options, trial_options)
     return dict(outcome.results.get("dev", {}))
+
+
+def _refuse_dev(values: Mapping[str, Any]) -> None:
+    """Refuses settings of an evaluation where there is no dev set."""
+    for name in filter(values.get, _OF_DEV):
+        raise ValueError(
+            f"{name} needs dev: a table, or a share of train such as 0.1."
+        )
 
 
 def train_vectors(
