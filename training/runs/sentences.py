@@ -36,8 +36,7 @@ _REMEMBERED = (
     *("loss", "similarity_scale", "task_name", "eval_task_name"),
     *sorted(OF_TABLES),
 )
-
-
+# What a further training in the folder must keep, beside the form.
 _OF_LOSS = ("loss", "similarity_scale")
 
 
@@ -241,9 +240,9 @@ def _form_of(found: Files) -> VectorForm:
             remembered.warn_of_other_form(source.path, changes)
         return form
     data = getattr(found.described, "data", {})
-    found = {name: getattr(options, name) for name in _OF_LOSS}
-    before = vars(trained) | {n: data.get(n, found[n]) for n in _OF_LOSS}
-    for name, now in (vars(form) | found).items():
+    loss = {name: getattr(options, name) for name in _OF_LOSS}
+    before = vars(trained) | {n: data.get(n, x) for n, x in loss.items()}
+    for name, now in (vars(form) | loss).items():
         # A model can be evaluated at other sizes, and with another loss's data.
         is_fixed = options.do_train or name in ("pooling", "normalize")
         if before[name] not in (None, now) and is_fixed:

@@ -169,6 +169,7 @@ def compare(source: Source, config: BertConfig) -> None:
     when Hugging Face's weights are loaded with the original's bert_config.json:
     its `gelu` is the tanh form.
     """
+    source.require()
     is_theirs = source.folder.is_huggingface
     try:
         trained = source.config or config
