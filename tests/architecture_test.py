@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_249,
-    "training": 11_180,
+    "training": 11_186,
     "modeling": 3_802,
     "studies": 1_372,
     "demo": 381,

@@ -169,8 +169,7 @@ def compare(source: Source, config: BertConfig) -> None:
     when Hugging Face's weights are loaded with the original's bert_config.json:
     its `gelu` is the tanh form.
     """
-    source.require()
-    is_theirs = source.folder.is_huggingface
+    is_theirs = bool(source.folder) and source.folder.is_huggingface
     try:
         trained = source.config or config
     except (ValueError, OSError):
@@ -206,6 +205,7 @@ def _match_rows(
     Returns the rows, None = the labels differ, so that the layer cannot be
     used; and a message for the user, "" = the labels are the same.
     """
+    source.require()
     path, names = source.folder.labels_file, source.folder.labels
     ours, theirs = ", ".join(labels), ", ".join(names)
     flag = f"--init_checkpoint={source.path}"

@@ -91,8 +91,8 @@ def fill(
             # An earlier command, or a conversion, said which weights it is
             # about.
             source = Source(model_folder.place_of(run, described.weights))
+            source.require()
             changed["init_checkpoint"] = source.path
-        source.require()
         _require_no_other_model(options, source)
         found = _beside(source, run, described, answers, is_named)
         described, folder, made_with = found
@@ -110,6 +110,7 @@ def _require_no_other_model(options: Settings, source: Source) -> None:
     there = output_dir and model_folder.given_weights(output_dir)
     if not there:
         return
+    source.require()
     used = source.folder.weights if source.folder else ""
     is_used = any(
         files.exists(there + end) and outputs.are_same(there + end, used + end)

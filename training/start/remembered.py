@@ -100,19 +100,23 @@ def _task_options(
         of_task.pop("choice_columns", None)  # which are of the other kind
         given["kind"] = kind
     if "dev_share" in of_task:
-        of_task["dev_share"] = _dev_share(options, name, of_task, folder)
+        how = name, of_task, given
+        of_task["dev_share"] = _dev_share(options, *how, folder)
     return given | _left_out(of_task, now, now, folder)
 
 
 def _dev_share(
-    options: Settings, name: str, of_task: Mapping[str, Any], folder: str
+    options: Settings,
+    name: str,
+    of_task: Mapping[str, Any],
+    given: Mapping[str, Any],
+    folder: str,
 ) -> float | None:
     """The share of the dev set that a command uses; None = it has a dev file.
 
     Raises ValueError if it would score rows that the model was trained on.
     """
-    trained, given = of_task["dev_share"], options.task_options
-    share = given.get("dev_share")
+    trained, share = of_task["dev_share"], given.get("dev_share")
     if share is None:
         where = name, options.data_dir, {**of_task, **given}
         return None if has_dev_file(*where) else trained
