@@ -193,7 +193,7 @@ class Row(NamedTuple):
 def converted(table: Iterable[Row], convert: Callable[[Row], T]) -> Iterator[T]:
     """Yields what `convert` makes of each row of a table.
 
-    Raises BadRow after the last row, with the first twenty bad rows and how
+    Raises ValueError after the last row, with the first twenty bad rows and how
     many there are.
     """
     bad = []
@@ -206,7 +206,8 @@ def converted(table: Iterable[Row], convert: Callable[[Row], T]) -> Iterator[T]:
     except BadRow as error:  # of the table
         bad += error.rows
     if bad:
-        raise BadRow(*sorted(bad))
+        # No BadRow: `convert` may read this table for its labels.
+        raise ValueError(str(BadRow(*sorted(bad))))
 
 
 def label_text(value: Any) -> str:

@@ -355,6 +355,9 @@ def test_all_bad_rows_are_in_one_error(table):
     assert found[0].startswith(f"1 {width}")
     assert found[1].startswith("column 'label' is 'z'")
     assert found[2].startswith(f"3 {width}")
+    task = table({"train.csv": "text,label\nx,a\ny,b\nz\nq,a,b\n"})
+    with pytest.raises(ValueError, match="^2 rows are wrong"):
+        list(task.examples("train"))
     # The labels are looked for in all rows, too.
     task = table({"train.csv": "text,label\nx,a\ny,\nz,\n"})
     with pytest.raises(
