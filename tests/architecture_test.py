@@ -37,7 +37,7 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_249,
+    "data": 9_254,
     "training": 11_186,
     "modeling": 3_802,
     "studies": 1_372,

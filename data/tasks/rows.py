@@ -338,7 +338,11 @@ def read_table(
 
 
 def read_json_lines(path: str) -> Iterator[Row]:
-    """Yields a row for each line, a JSON object whose keys are the columns."""
+    """Yields a row for each line, a JSON object whose keys are the columns.
+
+    Raises BadRow after the last line for lines that are none.
+    """
+    bad = []
     for line, text in enumerate(files.read_lines(path), start=1):
         if not text.strip():
             continue
@@ -347,11 +351,15 @@ def read_json_lines(path: str) -> Iterator[Row]:
             if not isinstance(fields, dict):
                 raise ValueError(f"a {type(fields).__name__}")
         except ValueError as error:
-            raise ValueError(
+            message = (
                 f"{path}, line {line}: no JSON object ({error}); expected one "
                 'on each line, such as {"text": "...", "label": "..."}.'
-            ) from None
+            )
+            bad.append((line, message))
+            continue
         yield Row(path, line, line - 1, tuple(fields), tuple(fields.values()))
+    if bad:
+        raise BadRow(*bad)
 
 
 def _once_each(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
