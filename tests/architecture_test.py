@@ -38,8 +38,8 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_254,
-    "training": 11_186,
-    "modeling": 3_802,
+    "training": 11_205,
+    "modeling": 3_806,
     "studies": 1_372,
     "demo": 381,
     "programs": 752,

@@ -107,18 +107,22 @@ def compare(checkpoint: Weights, variables: Variables) -> LoadReport:
 def assign(
     checkpoint: Weights,
     variables: Variables,
-    rows: Mapping[str, Sequence[int]] | None = None,
+    rows: Mapping[str, Sequence[int | None]] | None = None,
 ) -> None:
     """Reads all values, then assigns them.
 
     The checkpoint has all the variables, in the same shapes. `rows` are name ->
-    for each row of the variable, its row in the checkpoint; by default the
-    order is kept. Raises ValueError if a value is damaged; then no variable was
-    assigned.
+    for each row of the variable, its row in the checkpoint, None = it keeps
+    its value; by default the order is kept. Raises ValueError if a value is
+    damaged; then no variable was assigned.
     """
     values = {name: checkpoint.read(name) for name in variables}
     for name, order in (rows or {}).items():
-        values[name] = values[name][list(order)]
+        kept = variables[name].numpy()
+        pairs = enumerate(order)
+        values[name] = np.stack(
+            [kept[i] if x is None else values[name][x] for i, x in pairs]
+        )
     for name, value in values.items():
         variables[name].assign(value)
 

@@ -20,10 +20,10 @@ _ANY_DATA = {"labels": None, "examples_sha256": None}
 
 
 def score(train: RecordFiles, scorer: TaskScorer) -> Results:
-    """Scores the weights of --init_checkpoint if they have the task's labels.
+    """Scores the weights of --init_checkpoint if they have any of the labels.
 
-    It also logs which rows they were not trained on. Returns {} for weights
-    with other labels, which the loading has named.
+    They never answer with a label that they do not have. It also logs which
+    rows they were not trained on. Returns {} for weights of no such label.
     """
     first = scorer.finetuning.first
     if not first:
@@ -41,7 +41,7 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
         facts = [reuse.made_from(x) | _ANY_DATA for x in (trained, path)]
         if facts[0] == facts[1]:  # the same text has the same row
             _log_new(folder, trained, train, scorer)
-    return scorer.score() if first.has_heads else {}
+    return scorer.score(first.new_labels) if first.has_heads else {}
 
 
 def _log_new(

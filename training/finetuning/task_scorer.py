@@ -1,7 +1,7 @@
 """Scores the dev sets of a task by its metrics."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -106,9 +106,12 @@ class TaskScorer:
             logging.info("%s:\n%s", name, calibration.as_text(told[name]))
         self.write_metrics(calibration=told)
 
-    def score(self) -> dict[str, dict[str, float]]:
-        """Returns what `write` returns, without writing anything."""
-        scored = {name: self._score(name) for name in self.dev_files}
+    def score(self, unknown: Sequence[int] = ()) -> dict[str, dict[str, float]]:
+        """Returns what `write` returns, without writing anything.
+
+        `unknown` are ids of labels that are never an answer.
+        """
+        scored = {name: self._score(name, unknown) for name in self.dev_files}
         return {name: parts[0] | parts[1] for name, parts in scored.items()}
 
     def compare(self, which: str) -> None:
@@ -128,9 +131,12 @@ class TaskScorer:
         files.write_text(path, tsv(rows))
         logging.info("Checkpoints of %s:\n%s", self.output_dir, aligned(rows))
 
-    def _score(self, set_name: str) -> tuple[dict, dict, Any, ExampleScores]:
+    def _score(
+        self, set_name: str, unknown: Sequence[int] = ()
+    ) -> tuple[dict, dict, Any, ExampleScores]:
         """The original's figures, the task's metrics, answers and scores."""
         summary, scores = self.finetuning.evaluate(self.dev_files[set_name])
+        scores.predictions[..., [*unknown]] = 0
         answers = answers_of(self.task, set_name, scores)
         scored = self.task.score(self._gold[set_name], answers)
         return summary, scored, answers, scores

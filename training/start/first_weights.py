@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -17,6 +18,19 @@ from training.start.source import Source
 _NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
 
 
+class _Rows(NamedTuple):
+    """The rows of a checkpoint's output layer for the labels of a task.
+
+    `places` are the row of each label, None = there is none; () = the layer has
+    no labels. `said` is a message for the user, "" = nothing differs. With
+    `are_others`, the layer was trained for other labels.
+    """
+
+    places: tuple[int | None, ...] = ()
+    said: str = ""
+    are_others: bool = False
+
+
 class FirstWeights:
     """The weights of a checkpoint that fit a model.
 
@@ -29,8 +43,10 @@ class FirstWeights:
       reads_pooler: whether the heads read the pooler, which may be missing.
 
     Attributes:
-      untrained: names of the variables that the checkpoint does not have, or
-        has for other labels. They must be trained before they are used.
+      untrained: names of the variables that the checkpoint does not have. They
+        must be trained before they are used.
+      new_labels: ids of the labels that its output layer has no row for, which
+        are random rows.
 
     Raises:
       ValueError, OSError: the checkpoint is missing, damaged or does not fit.
@@ -48,18 +64,27 @@ class FirstWeights:
         self.head = source.folder.head if source.folder else {}
         weights = source.folder.weights if source.folder else source.path
         self._checkpoint = checkpoints.open_checkpoint(weights)
+        self._labels = labels
         self._heads = [name for name in heads if name in variables]
-        self._rows, self._said = (), ""
+        self._rows, seen, left_out = _Rows(), dict(variables), ()
         # Differs from the original: rows are put into the order of the task's
         # labels, because the original loads them unchanged, and a model with
         # another order of its labels is always wrong.
-        if labels and self._checkpoint.shapes.keys() >= {*self._heads}:
-            self._rows, self._said = _match_rows(source, labels)
-        left_out = self._heads if self._rows is None else ()
+        shapes = self._checkpoint.shapes
+        if labels and shapes.keys() >= {*self._heads}:
+            self._rows = _match_rows(source, labels)
+        places, _, are_others = self._rows
+        self.new_labels = [i for i, place in enumerate(places) if place is None]
+        if are_others and len(self.new_labels) == len(places):
+            left_out = self._heads
+        elif are_others:  # as many rows as the checkpoint has
+            for name in self._heads:
+                row = variables[name].shape[1:]
+                seen[name] = tf.TensorSpec([shapes[name][0], *row])
         others = [n for n in variables if not checkpoints.is_of_encoder(n)]
         self._report = checkpoints.require_fit(
             self._checkpoint,
-            {n: x for n, x in variables.items() if n not in left_out},
+            {n: x for n, x in seen.items() if n not in left_out},
             others if heads else (),
         )
         misshapen = self._report.misshapen.keys()
@@ -76,8 +101,9 @@ class FirstWeights:
     def load(self, variables: Mapping[str, tf.Variable]) -> None:
         """Assigns variables by full name, and logs which were loaded."""
         self._variables = variables
+        places, said, are_others = self._rows
         heads = [name for name in self._heads if name in self._loaded]
-        rows = dict.fromkeys(heads, self._rows) if self._rows else {}
+        rows = dict.fromkeys(heads, places) if places else {}
         loaded = {name: variables[name] for name in self._loaded}
         checkpoints.assign(self._checkpoint, loaded, rows)
         logging.info("%s", self._report)
@@ -87,16 +113,14 @@ class FirstWeights:
                 "it starts from random values.",
                 *(self.path, " and ".join(self._poolers)),
             )
-        if self._rows is None:
-            logging.warning(
-                "%s All weights but those of the output layer are loaded; the "
-                "output layer starts from random values.",
-                self._said,
-            )
-        elif rows and self._said:
+        new = ", ".join(self._labels[i] for i in self.new_labels)
+        if are_others:
+            what = f"The rows of {new} start from random values."
+            said += f" {what if new else 'The other rows are left out.'}"
+        if rows and said or are_others:
             # Rows without names, which are in order, cannot be compared.
             log = logging.info if self._is_reordered else logging.warning
-            log("%s", self._said)
+            log("%s", said)
         if self._report.misshapen:
             logging.warning(
                 "--init_checkpoint=%s has another head, such as one for other "
@@ -126,30 +150,31 @@ class FirstWeights:
 
     @property
     def _is_reordered(self) -> bool:
-        rows = self._rows or ()
-        return list(rows) != sorted(rows)
+        places, _, are_others = self._rows
+        return not are_others and [*places] != sorted(places)
 
     def require_own_labels(self, output_dir: str, trains: bool) -> None:
         """Refuses other labels than those of weights in output_dir itself."""
-        is_other = self._is_reordered or trains and self._rows is None
+        is_other = self._is_reordered or trains and self._rows.are_others
         if is_other and outputs.are_same(self._source.folder.path, output_dir):
             raise ValueError(
-                f"{self._said} A model keeps its labels in its own folder; "
-                "give --labels as they are there, or another --output_dir."
+                f"{self._rows.said} A model keeps its labels in its own "
+                "folder; give --labels as they are there, or another "
+                "--output_dir."
             )
 
     @property
     def has_heads(self) -> bool:
-        """Whether these are the weights of a model with the same labels."""
-        return self._rows is not None and not self._missing
+        """Whether the output layer is loaded, at least for some labels."""
+        return not self._missing
 
     def require_heads(self) -> None:
         """Raises ValueError if the heads are missing or have other labels."""
-        if self._rows is None:
+        if self._rows.are_others:
             raise ValueError(
-                f"{self._said} Give a model of the task's labels. If only the "
-                "names differ, write the task's labels into that file, in the "
-                "order of the rows. Or train first (--do_train)."
+                f"{self._rows.said} Give a model of the task's labels. If only "
+                "the names differ, write the task's labels into that file, in "
+                "the order of the rows. Or train first (--do_train)."
             )
         # Differs from the original: this is an error, because the original
         # predicts with random weights.
@@ -191,9 +216,7 @@ def compare(source: Source, config: BertConfig) -> None:
         )
 
 
-def _match_rows(
-    source: Source, labels: Sequence[str]
-) -> tuple[tuple[int, ...] | None, str]:
+def _match_rows(source: Source, labels: Sequence[str]) -> _Rows:
     """Finds the row of a checkpoint's output layer for each label of a task.
 
     The names are those of `id2label` in Hugging Face's config.json, or of
@@ -201,45 +224,46 @@ def _match_rows(
     unless that would make two labels one: MNLI's models say `ENTAILMENT` or
     `entailment`. `labels` are in the order of their ids. Raises ValueError if a
     file beside the weights is damaged.
-
-    Returns the rows, None = the labels differ, so that the layer cannot be
-    used; and a message for the user, "" = the labels are the same.
     """
     source.require()
     path, names = source.folder.labels_file, source.folder.labels
     ours, theirs = ", ".join(labels), ", ".join(names)
     flag = f"--init_checkpoint={source.path}"
-    in_order = tuple(range(len(labels)))
-    rows = _rows(labels, names)
-    if rows == in_order:
-        return rows, ""
-    if rows:
-        return rows, (
-            f"{flag}: the rows of its output layer are reordered from "
-            f"{theirs} ({path}) to the order of the task: {ours}."
+    in_order, places = tuple(range(len(labels))), _places(labels, names)
+    new = [x for x, row in zip(labels, places, strict=True) if row is None]
+    if not new and len(names) == len(labels):
+        said = (
+            ""
+            if places == in_order
+            else (
+                f"{flag}: the rows of its output layer are reordered from "
+                f"{theirs} ({path}) to the order of the task: {ours}."
+            )
         )
-    if names and not _are_numbers(names):
-        return None, (
+        return _Rows(places, said)
+    if names and not (_are_numbers(names) and len(names) == len(labels)):
+        said = (
             f"{flag}: its output layer has the labels {theirs} ({path}), but "
             f"the task has {ours}."
         )
+        return _Rows(places, said, are_others=True)
     said = f"only the numbers {theirs} ({path})" if names else "no names"
-    return in_order, (
+    said = (
         f"{flag} has {said} for the rows of its output layer; they are assumed "
         f"to be {ours}, in this order."
     )
+    return _Rows(in_order, said)
 
 
-def _rows(
+def _places(
     labels: Sequence[str], names: Sequence[str]
-) -> tuple[int, ...] | None:
-    """Returns the place of each label in names; None = the sets differ."""
-    for form in (str.strip, lambda name: name.strip().casefold()):
+) -> tuple[int | None, ...]:
+    """Returns the place of each label in names; None = it is not there."""
+    for form in (lambda name: name.strip().casefold(), str.strip):
         wanted, found = list(map(form, labels)), list(map(form, names))
-        is_one_to_one = len(set(wanted)) == len(wanted)
-        if is_one_to_one and sorted(wanted) == sorted(found):
-            return tuple(map(found.index, wanted))
-    return None
+        if all(len({*some}) == len(some) for some in (wanted, found)):
+            break
+    return tuple(found.index(x) if x in found else None for x in wanted)
 
 
 def _are_numbers(names: Sequence[str]) -> bool:

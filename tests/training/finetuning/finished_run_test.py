@@ -145,18 +145,26 @@ def test_best_weights_are_the_same_without_slots(run, tmp_path):
     assert not any("adam" in n for n in names(path.with_suffix("")))
 
 
+@pytest.mark.parametrize("num_new", [0, 3])
 def test_a_finished_model_is_scored_before_it_is_trained_further(
-    goldens, tmp_path, finished_classifier, caplog
+    goldens, tmp_path, finished_classifier, caplog, num_new
 ):
     caplog.set_level("INFO", logger="absl")
     write_table(tmp_path / "data", "single")
+    row = json.dumps({"text": "a new snow", "label": "a new label"})
+    for name in ("train", "dev"):
+        with (tmp_path / f"data/{name}.jsonl").open("a") as file:
+            file.write(f"{row}\n" * num_new)
     old = str(finished_classifier / "out")
     finetuning = {"init_checkpoint": old, "num_train_epochs": 1.0}
     classifier.run(options_of(goldens, tmp_path, finetuning=finetuning))
-    assert f"--init_checkpoint={old} was trained on 24 examples" in caplog.text
+    said = f"--init_checkpoint={old} was trained on 24 examples"
+    assert said in caplog.text
     (line,) = [x for x in caplog.messages if "before and after" in x]
     before = json.loads((finished_classifier / "out/metrics.json").read_text())
-    assert f"accuracy {before['dev']['accuracy']:.4f} -> " in line
+    # It answers as before, and never with the label that it does not have.
+    right = before["dev"]["accuracy"] * 9 / (9 + num_new)
+    assert f"accuracy {right:.4f} -> " in line
 
 
 def said_of(caplog, set_name):

@@ -204,22 +204,66 @@ def test_other_labels_do_not_answer(goldens, tmp_path, form):
     assert "Or train first (--do_train)." in text
 
 
+def assert_weights(run, goldens, tmp_path, places):
+    """The encoder is the golden one; `places` are row -> golden row."""
+    options = make_options(
+        goldens,
+        tmp_path / "fresh",
+        init_checkpoint=None,
+        bert_config_file=run.options.bert_config_file,
+    )
+    fresh = make_run(options, num_labels=run._weights["output_bias"].shape[0])
+    golden = checkpoints.Checkpoint(str(goldens / MNLI))
+    for name, value in run._weights.items():
+        want = golden.read(name)
+        if not name.startswith("bert/"):
+            theirs, want = want, fresh._weights[name].numpy()
+            want[[*places]] = theirs[[*places.values()]]
+        np.testing.assert_array_equal(value, want)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "labels, places, said",
+    [
+        (
+            ["neutral", "other", "ENTAILMENT", "spam"],
+            {0: 1, 2: 0},
+            "other, spam",
+        ),
+        (["neutral", "other", "more"], {0: 1}, "other, more"),
+        (["contradiction", "neutral"], {0: 2, 1: 1}, ""),
+    ],
+)
+def test_a_label_that_both_have_keeps_its_row(
+    goldens, tmp_path, caplog, form, labels, places, said
+):
+    source = form(goldens, tmp_path / "source/model", THEIRS, [0, 1, 2])
+    options = make_options(
+        goldens,
+        tmp_path / "a",
+        init_checkpoint=source,
+        bert_config_file=str(goldens / "bert_config.json"),
+    )
+    run = make_run(options, num_labels=len(labels), labels=labels)
+    assert_weights(run, goldens, tmp_path, places)
+    assert f"but the task has {', '.join(labels)}." in caplog.text
+    left = f"The rows of {said} start from random values."
+    assert (left if said else "The other rows are left out.") in caplog.text
+    with pytest.raises(ValueError, match="but the task has.*--do_train"):
+        run.restore()
+
+
 def test_other_labels_are_trained_without_the_head(goldens, tmp_path, caplog):
     source = original_form(goldens, tmp_path / "source", "abc", [0, 1, 2])
     options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
     tuned = make_run(options, num_labels=3, labels=TASK)
     assert "its output layer has the labels a, b, c (" in caplog.text
     assert (
-        "All weights but those of the output layer are loaded; the output "
-        "layer starts from random values." in caplog.text
+        "The rows of contradiction, entailment, neutral start from random "
+        "values." in caplog.text
     )
-    options = make_options(goldens, tmp_path / "b", init_checkpoint=None)
-    fresh = make_run(options, num_labels=3)
-    golden = checkpoints.Checkpoint(str(goldens / MNLI))
-    for name, value in tuned._weights.items():
-        is_head = not name.startswith("bert/")
-        want = fresh._weights[name] if is_head else golden.read(name)
-        np.testing.assert_array_equal(value, want)
+    assert_weights(tuned, goldens, tmp_path, {})
     with pytest.raises(ValueError, match="has the labels a, b, c"):
         tuned.restore()
 
