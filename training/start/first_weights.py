@@ -66,7 +66,7 @@ class FirstWeights:
         self._checkpoint = checkpoints.open_checkpoint(weights)
         self._labels = labels
         self._heads = [name for name in heads if name in variables]
-        self._rows, seen, left_out = _Rows(), dict(variables), ()
+        self._rows, seen = _Rows(), dict(variables)
         # Differs from the original: rows are put into the order of the task's
         # labels, because the original loads them unchanged, and a model with
         # another order of its labels is always wrong.
@@ -75,18 +75,15 @@ class FirstWeights:
             self._rows = _match_rows(source, labels)
         places, _, are_others = self._rows
         self.new_labels = [i for i, place in enumerate(places) if place is None]
-        if are_others and len(self.new_labels) == len(places):
-            left_out = self._heads
-        elif are_others:  # as many rows as the checkpoint has
-            for name in self._heads:
-                row = variables[name].shape[1:]
+        for name in self._heads if are_others else ():
+            row = seen.pop(name).shape[1:]
+            if len(self.new_labels) < len(places):  # as many rows as theirs
                 seen[name] = tf.TensorSpec([shapes[name][0], *row])
         others = [n for n in variables if not checkpoints.is_of_encoder(n)]
         self._report = checkpoints.require_fit(
-            self._checkpoint,
-            {n: x for n, x in seen.items() if n not in left_out},
-            others if heads else (),
+            self._checkpoint, seen, others if heads else ()
         )
+        left_out = ()
         misshapen = self._report.misshapen.keys()
         if misshapen:  # A head of another shape begins anew.
             is_output = misshapen <= {*self._heads}
