@@ -75,9 +75,11 @@ class Results:
     def shares(self, task: str, name: str, form: str) -> Values | None:
         """Returns the scores as percent of the teacher's mean in float32."""
         found = self.scores(task, name, form)
-        if not found or (task, TEACHER) not in self.runs:
+        has_teacher = (task, TEACHER) in self.runs
+        teacher = has_teacher and self.scores(task, TEACHER, "float32").mean
+        if not found or not teacher:
             return None
-        factor = 100 / self.scores(task, TEACHER, "float32").mean
+        factor = 100 / teacher
         spread = found.spread and factor * found.spread
         return Values(factor * found.mean, spread, found.count)
 

@@ -28,7 +28,12 @@ from benchmarks.tables import table  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage.json_files import write_json  # noqa: E402
 from data.vectors import retrieval  # noqa: E402
-from data.vectors.text_sets import TextExample, TextOptions, TextSets  # noqa: E402
+from data.vectors.text_sets import (  # noqa: E402
+    PAIR,
+    TextExample,
+    TextOptions,
+    TextSets,
+)
 from training.config.flags import define, read  # noqa: E402
 
 # Name -> what differs. Rates were not tuned for either side.
@@ -56,7 +61,8 @@ class Options(Settings):
 def examples(task, part, data):
     """The rows of a set: (text, text) or (text, text, score)."""
     if task == "sts":
-        given = TextOptions(task_name="STS-B", data_dir=f"{data}/glue/STS-B")
+        place = {"task_name": "STS-B", "data_dir": f"{data}/glue/STS-B"}
+        given = TextOptions(text_columns=PAIR, **place)
         sets = TextSets(options=given, scored=True)
         return [(*row.texts, row.score) for row in sets.examples(part)]
     articles = json.loads(Path(data, SQUAD.format(part)).read_text())["data"]
