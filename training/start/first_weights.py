@@ -70,15 +70,14 @@ class FirstWeights:
         # Differs from the original: rows are put into the order of the task's
         # labels, because the original loads them unchanged, and a model with
         # another order of its labels is always wrong.
-        shapes = self._checkpoint.shapes
-        if labels and shapes.keys() >= {*self._heads}:
+        if labels and self._checkpoint.shapes.keys() >= {*self._heads}:
             self._rows = _match_rows(source, labels)
         places, _, are_others = self._rows
         self.new_labels = [i for i, place in enumerate(places) if place is None]
         for name in self._heads if are_others else ():
             row = seen.pop(name).shape[1:]
-            if len(self.new_labels) < len(places):  # as many rows as theirs
-                seen[name] = tf.TensorSpec([shapes[name][0], *row])
+            if len(self.new_labels) < len(places):  # a row for each of theirs
+                seen[name] = tf.TensorSpec([len(source.folder.labels), *row])
         others = [n for n in variables if not checkpoints.is_of_encoder(n)]
         self._report = checkpoints.require_fit(
             self._checkpoint, seen, others if heads else ()

@@ -254,6 +254,15 @@ def test_a_label_that_both_have_keeps_its_row(
         run.restore()
 
 
+def test_names_that_are_more_than_the_rows_name_none(goldens, tmp_path, caplog):
+    names = [*THEIRS, "more"]
+    source = original_form(goldens, tmp_path / "source", names, [0, 1, 2])
+    options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
+    run = make_run(options, num_labels=2, labels=["neutral", "more"])
+    assert "all but the head is taken" in caplog.text
+    assert_weights(run, goldens, tmp_path, {})
+
+
 def test_other_labels_are_trained_without_the_head(goldens, tmp_path, caplog):
     source = original_form(goldens, tmp_path / "source", "abc", [0, 1, 2])
     options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
