@@ -54,8 +54,7 @@ def ignore() -> None:
 
 def requested() -> bool:
     """Whether SIGTERM was received."""
-    handler = _handler()
-    return bool(handler and handler.is_requested)
+    return _handler().is_requested
 
 
 def check() -> None:
@@ -64,22 +63,13 @@ def check() -> None:
         raise Preempted
 
 
-def deferred() -> contextlib.AbstractContextManager[None]:
-    """A block that SIGTERM does not interrupt; it calls `requested` itself."""
-    return _deferring(True)
-
-
-def heeded() -> contextlib.AbstractContextManager[None]:
-    """Inside `deferred`, a block that SIGTERM interrupts with `Preempted`."""
-    return _deferring(False)
-
-
 @contextlib.contextmanager
-def _deferring(value: bool) -> Iterator[None]:
+def deferred(value: bool = True) -> Iterator[None]:
+    """A block that SIGTERM does not interrupt; it calls `requested` itself.
+
+    `value` False = one that it interrupts, see `heeded`.
+    """
     handler = _handler()
-    if not handler:
-        yield
-        return
     check()  # before this block
     before, handler.is_deferred = handler.is_deferred, value
     try:
@@ -90,9 +80,15 @@ def _deferring(value: bool) -> Iterator[None]:
     check()  # the signal may have arrived at the end of the block
 
 
-def _handler() -> _Handler | None:
+def heeded() -> contextlib.AbstractContextManager[None]:
+    """Inside `deferred`, a block that SIGTERM interrupts with `Preempted`."""
+    return deferred(False)
+
+
+def _handler() -> _Handler:
+    """The installed handler, or a new one, which nothing calls."""
     handler = signal.getsignal(signal.SIGTERM)
-    return handler if isinstance(handler, _Handler) else None
+    return handler if isinstance(handler, _Handler) else _Handler()
 
 
 def _is_inside(frame: FrameType | None) -> bool:
