@@ -1,5 +1,6 @@
 """Whether bfloat16 is faster than float32 on the devices of a run."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -33,11 +34,8 @@ def cpu_flags(cpuinfo: str) -> set[str]:
 
     For other processors the set is empty.
     """
-    for line in cpuinfo.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "flags":
-            return set(value.split())
-    return set()
+    found = re.search(r"^\s*flags\s*:(.*)", cpuinfo, re.MULTILINE)
+    return set(found[1].split()) if found else set()
 
 
 def onednn_is_on(environment: Mapping[str, str]) -> bool:
