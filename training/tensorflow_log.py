@@ -84,10 +84,9 @@ def to_child(read: Callable[[int], None]) -> int:
 def _hold(reader: int) -> None:
     """Reads until the verdict, or until the writer has died."""
     text = b""
-    while not text.endswith((_SHOW, _HIDE)):
-        chunk = os.read(reader, 1 << 16)
-        if not chunk:
-            break
+    while chunk := os.read(reader, 1 << 16):
         text += chunk
+        if text.endswith((_SHOW, _HIDE)):
+            break
     if not text.endswith(_HIDE):
         os.write(2, text.removesuffix(_SHOW))
