@@ -46,15 +46,6 @@ def joined(
         with locks.sole_use(output_dir):
             yield Session(output_dir, is_chief=True)
         return
-    yield from _joined_workers(cluster, options, output_dir, flag_values or {})
-
-
-def _joined_workers(
-    cluster: workers.Cluster,
-    options: DeviceOptions,
-    output_dir: str,
-    flag_values: Mapping[str, object],
-) -> Iterator[Session]:
     devices = strategy.create_strategy(options)
     preempted = preemption.requested()
     preemption.install()  # TensorFlow has replaced the signal handler
@@ -68,7 +59,7 @@ def _joined_workers(
             # refused.
             if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
-            _check_flags(cluster, devices, options, flag_values)
+            _check_flags(cluster, devices, options, flag_values or {})
             held.enter_context(workers.watched(cluster, workers.WAITS, minutes))
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
