@@ -162,7 +162,9 @@ def in_order(
     order = sorted(range(len(rows)), key=lambda i: -lengths[i])
     batches = _cut(order, lengths, batch_size, longest)
     strategy = strategy or tf.distribute.get_strategy()
-    at_once = devices.batches_at_once(strategy)
+    # Several devices work together on each batch.
+    is_alone = strategy.num_replicas_in_sync == 1
+    at_once = devices.kind_of(strategy).at_once if is_alone else 1
     outputs = [None] * len(rows)
     pool = futures.ThreadPoolExecutor(at_once)
     apply = pool.map if min(at_once, len(batches)) > 1 else map

@@ -16,6 +16,7 @@ class Kind(NamedTuple):
       bytes_per_pack: gradients of at least this size travel together between
         devices; 0 = all of them together.
       at_once: batches of an answer that are computed at the same time.
+      call_seconds: duration of a call into the device that makes several steps.
     """
 
     repaid: float
@@ -23,6 +24,10 @@ class Kind(NamedTuple):
     compiled_multiple: int = 1
     bytes_per_pack: int = 0
     at_once: int = 1
+    # Differs from the original: a call may be shorter than
+    # --iterations_per_loop, because progress is shown and ^C and SIGTERM are
+    # heard between calls.
+    call_seconds: float = 1.0
 
 
 # Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step of
@@ -48,5 +53,6 @@ GPU = Kind(
     bytes_per_pack=64 << 20,
 )
 # The whole step is compiled, for one length: parts are neither compiled nor
-# trimmed. The compiler decides what travels together.
-TPU = Kind(repaid=float("inf"))
+# trimmed. The compiler decides what travels together. A call may cross a
+# network, so fewer are made.
+TPU = Kind(repaid=float("inf"), call_seconds=5.0)

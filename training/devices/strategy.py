@@ -269,13 +269,6 @@ def kind_of(strategy: tf.distribute.Strategy) -> kinds.Kind:
     return kinds.GPU if has_gpu() else kinds.CPU
 
 
-def batches_at_once(strategy: tf.distribute.Strategy) -> int:
-    """How many batches of an answer to compute at the same time."""
-    # Several devices work together on each batch.
-    is_alone = strategy.num_replicas_in_sync == 1
-    return kind_of(strategy).at_once if is_alone else 1
-
-
 def has_onednn(strategy: tf.distribute.Strategy) -> bool:
     """Whether steps run on a processor with the kernels of oneDNN."""
     return (

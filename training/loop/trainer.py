@@ -7,7 +7,7 @@ are summed, cannot accumulate them, and does not resume within an epoch.
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from training.devices.strategy import (
     all_workers,
     check_batch_size,
     distribute,
-    is_tpu,
+    kind_of,
     num_workers,
 )
 from training.devices.workers import WAITS
@@ -31,13 +31,6 @@ from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.loop.events import MetricLog, event_file
 from training.loop.schedule import Schedule
 from training.loop.steps import TrainSteps
-
-# Duration of a call into the device. A call to a TPU may cross a network, so
-# fewer are made.
-# Differs from the original: a call may be shorter than --iterations_per_loop,
-# because progress is shown and ^C and SIGTERM are heard between calls.
-_CALL_SECONDS = 1.0
-_TPU_CALL_SECONDS = 5.0
 
 
 class Trainer:
@@ -73,9 +66,6 @@ class Trainer:
             options.output_dir, options.keep_checkpoint_max
         )
         self._steps = TrainSteps(model, options)
-        on_tpu = is_tpu(self._strategy)
-        self._call_seconds = _TPU_CALL_SECONDS if on_tpu else _CALL_SECONDS
-        self._steps_per_call = 1  # until the duration of a step is known
 
     @property
     def metric_names(self) -> list[str]:
@@ -86,11 +76,9 @@ class Trainer:
         self,
         make_batches: Callable[[int, Shard], tf.data.Dataset],
         *,
-        num_examples: int,
-        made_from: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
         share: float = 1.0,
         begin: Callable[[], None] = lambda: None,
+        **facts: Any,
     ) -> int:
         """Trains to the end, from the newest checkpoint if there is one.
 
@@ -98,11 +86,10 @@ class Trainer:
           make_batches: takes the number of examples seen before, and a shard;
             returns the shard's rows of the following batches of
             `train_batch_size` examples.
-          num_examples: in the whole input.
-          made_from: see `ResumePoint`; None = unknown.
-          settings: see `ResumePoint`; None = unknown.
           share: of the training, after which it ends.
           begin: called before the first step, if there is one.
+          **facts: fields of `ResumePoint` about the input and the training,
+            such as `num_examples`.
 
         Returns:
           The last step.
@@ -119,10 +106,10 @@ class Trainer:
         tf.io.gfile.makedirs(options.output_dir)
         self._manager.remove_leftovers()
         beginning = ResumePoint(
-            *(0, 0, options.seed, num_examples, options.optimizer),
+            *(0, 0, options.seed),
+            optimizer=options.optimizer,
             arithmetic=self._steps.arithmetic,
-            made_from=made_from or {},
-            settings=settings or {},
+            **facts,
         )
         point = resuming.resume(self._manager, saved, options, beginning)
         schedule = Schedule(options, point.train_seconds, self._clock, share)
@@ -149,7 +136,7 @@ class Trainer:
             self._progress(point.global_step) as progress,
             preemption.deferred(),
         ):
-            stopped = point.global_step > 0 and self._look(point)
+            stopped = point.global_step > 0 and self._look(point.global_step)
             while not (done or stopped):
                 metrics, seconds, preempted = self._call(
                     iterator, point.global_step, schedule
@@ -177,7 +164,7 @@ class Trainer:
                 if preempted:
                     all_workers(self._strategy, [step])  # all have saved
                     raise preemption.Preempted
-                stopped = not done and self._look(point)
+                stopped = not done and self._look(step)
                 if stopped and not due:
                     save(point)
         return point.global_step
@@ -198,7 +185,7 @@ class Trainer:
         SIGTERM was received. All workers make the same calls and stop together.
         """
         began = self._clock()
-        num_steps = self._next_call(step, schedule.steps_left(step))
+        num_steps = self._next_call(step, schedule)
         metrics = self.run_steps(
             iterator,
             first_step=step + 1,
@@ -208,8 +195,6 @@ class Trainer:
         seconds, preempted = all_workers(
             self._strategy, [self._clock() - began, preemption.requested()]
         ).max(axis=0)
-        most = int(num_steps * self._call_seconds / seconds)
-        self._steps_per_call = max(1, most)
         schedule.seconds_per_step = seconds / num_steps
         return metrics, seconds, bool(preempted)
 
@@ -225,9 +210,8 @@ class Trainer:
         every = self._options.eval_every_steps
         return every > 0 and step % every == 0
 
-    def _look(self, point: ResumePoint) -> bool:
+    def _look(self, step: int) -> bool:
         """Evaluates if an evaluation is due; True = stop."""
-        step = point.global_step
         if not self._is_look_due(step):
             return False
         if num_workers(self._strategy) > 1:
@@ -276,14 +260,16 @@ class Trainer:
                 f"something that does not fit the model: {e.message}"
             ) from e
 
-    def _next_call(self, step: int, steps_left: int) -> int:
+    def _next_call(self, step: int, schedule: Schedule) -> int:
         """Number of steps up to the next save, log point or evaluation."""
-        options = self._options
+        options, most = self._options, 1
+        if pace := schedule.seconds_per_step:
+            most = max(1, int(kind_of(self._strategy).call_seconds / pace))
         stops = options.save_checkpoints_steps, options.eval_every_steps
         stops = filter(None, (*stops, options.log_steps))
         to_next_stop = min(every - step % every for every in stops)
-        most = min(options.iterations_per_loop, self._steps_per_call)
-        return min(to_next_stop, most, steps_left)
+        most = min(most, options.iterations_per_loop)
+        return min(to_next_stop, most, schedule.steps_left(step))
 
     def _check_finite(self, metrics: np.ndarray, step: int) -> None:
         """Stops at the first step whose loss or gradient is not finite."""
