@@ -2,7 +2,6 @@
 
 recorded_run  runs once in a folder and records the result
 made_from     what the scores of a run depend on
-repeat        does one run after another
 trial_choice  the best of several trials
 trials        several seeds and settings of one task
 suite         several tasks: all of GLUE

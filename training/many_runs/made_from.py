@@ -33,7 +33,6 @@ _FREE = {
 }
 # Once for all trials.
 _weights_sha256 = functools.lru_cache(maxsize=1)(weights_sha256)
-_DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
 
 
 def facts_of(
@@ -50,16 +49,13 @@ def facts_of(
     for group in "long_text", "distillation":
         if not getattr(options, group).changed():
             del plain[group]  # the run does not use it
-    facts = {
-        name: value
-        for name, value in _fields("", plain)
-        if name not in _FREE and not name.startswith(_DEVICE)
-    }
     # `auto` is a different precision on different machines.
-    facts[_PRECISION] = precision_of(options.finetuning.device)
+    precision = precision_of(options.finetuning.device)
+    plain["finetuning"]["device"] = {"precision": precision}
     # The contents of these files, because a path may later hold others.
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
-    facts |= _fields("bert_config.", config.to_dict())
+    plain["bert_config"] = config.to_dict()
+    facts = {n: x for n, x in _fields("", plain) if n not in _FREE}
     if path := options.finetuning.init_checkpoint:
         facts["init_checkpoint_sha256"] = _weights_sha256(path)
     for name, records in {"train": train, **dev}.items():

@@ -23,7 +23,6 @@ from training.config.finetuning_options import (
 )
 from training.devices.strategy import create_strategy, num_workers
 from training.many_runs import trials
-from training.many_runs.repeat import repeat
 from training.runs.classifier import Outcome
 
 # The metric of Table 1 where it is not the main metric of the task.
@@ -104,6 +103,8 @@ def _each(
 ) -> tuple[dict[str, Outcome], dict[str, str]]:
     """Runs tasks; one that fails does not stop the others.
 
+    Returns task -> what `run` returned, and task -> why it failed.
+
     With several workers, the others may still be running the task that failed
     here. Only a loss that diverges fails on all of them.
     """
@@ -111,7 +112,14 @@ def _each(
     may_fail = (FloatingPointError,)
     if num_workers(create_strategy(device)) == 1:
         may_fail += (ValueError, OSError, *files.op_errors())
-    return repeat("Task", tasks, run, device, may_fail)
+    outcomes, failures = {}, {}
+    for name in trials.one_by_one("Task", tasks, device, failures):
+        try:
+            outcomes[name] = run(tasks[name])
+        except may_fail as error:
+            logging.error("%s failed: %s", name, error)
+            failures[name] = str(error)
+    return outcomes, failures
 
 
 def _tasks(

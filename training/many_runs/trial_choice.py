@@ -3,18 +3,16 @@
 Source: the paper's sections 4.1 and A.3.
 """
 
-import dataclasses
 import math
-import os
 import statistics
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.metric_values import Results, goodness, value_of
 
 
-@dataclasses.dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """One training and what it scored.
 
     Attributes:
@@ -34,11 +32,6 @@ class Trial:
         """Learning rate, epochs, batch size: all but the seed."""
         names = "learning_rate", "num_train_epochs", "train_batch_size"
         return tuple(map(self.options.find, names))
-
-    @property
-    def name(self) -> str:
-        """Name of its folder."""
-        return os.path.basename(self.options.output_dir)
 
     def value(self, metric: str) -> float:
         """Its score; nan if it failed."""

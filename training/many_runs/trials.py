@@ -6,10 +6,9 @@ each in its own folder. The records are made once.
 Source: the paper's sections 4.1 and A.3.
 """
 
-import functools
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -21,13 +20,17 @@ from data.tasks import KINDS, get_task
 from modeling.checkpoints import tf1
 from modeling.checkpoints.model_folder import DESCRIPTION, chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
-from training.devices.strategy import check_batch_size, create_strategy
+from training.config.run_options import DeviceOptions
+from training.devices.strategy import (
+    check_batch_size,
+    check_together,
+    create_strategy,
+)
 from training.finetuning.finetuner import with_steps
 from training.finetuning.metric_values import flat
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs.made_from import facts_of
 from training.many_runs.recorded_run import RecordedRun
-from training.many_runs.repeat import repeat
 from training.many_runs.trial_choice import Trial, choose, short, summarize
 from training.runs import classifier
 from training.runs.classifier import Inputs, Outcome
@@ -43,9 +46,9 @@ _RESULT_FILES = ("*.txt", "*.tsv", "metrics.json", "errors*.html")
 
 def trials_of(
     options: ClassifierOptions, trials: TrialOptions
-) -> list[ClassifierOptions]:
+) -> Iterator[ClassifierOptions]:
     """The options of each trial: all seeds of the first setting, and so on."""
-    find, found = options.find, []
+    find = options.find
     for rate, epochs, batch_size, number in itertools.product(
         trials.learning_rates or (find("learning_rate"),),
         trials.epochs or (find("num_train_epochs"),),
@@ -57,20 +60,17 @@ def trials_of(
             f"trial-lr{short(rate)}-epochs{short(epochs)}-batch{batch_size}"
             f"-seed{seed}"
         )
-        found.append(
-            options.replace(
-                output_dir=os.path.join(options.output_dir, name),
-                num_train_epochs=epochs,
-                learning_rate=rate,
-                train_batch_size=batch_size,
-                seed=seed,
-                do_train=True,
-                do_eval=True,
-                do_predict=False,
-                explain_errors=0,  # those of the chosen trial, at the end
-            )
+        yield options.replace(
+            output_dir=os.path.join(options.output_dir, name),
+            num_train_epochs=epochs,
+            learning_rate=rate,
+            train_batch_size=batch_size,
+            seed=seed,
+            do_train=True,
+            do_eval=True,
+            do_predict=False,
+            explain_errors=0,  # those of the chosen trial, at the end
         )
-    return found
 
 
 def check(options: ClassifierOptions, trials: TrialOptions) -> None:
@@ -99,14 +99,10 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
             "nor in trials.tsv.",
             *(output_dir, ", ".join(sorted(others))),
         )
-    outcomes, _ = repeat(
-        "Trial",
-        # All of them are checked before the first one.
-        dict(_checked(planned, inputs, options.do_train)),
-        functools.partial(_finish, inputs),
-        options.finetuning.device,
-    )
-    done = list(outcomes.values())
+    # All of them are checked before the first one.
+    checked = dict(_checked(planned, inputs, options.do_train))
+    names = one_by_one("Trial", checked, options.finetuning.device)
+    done = [_finish(inputs, *checked[name]) for name in names]
     chosen = _choose_and_tell(done, inputs.task.metrics[0], output_dir)
     asked = chosen.options.replace(
         do_train=False,
@@ -125,6 +121,26 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     return outcome
 
 
+def one_by_one(
+    what: str,
+    names: Collection[str],
+    device: DeviceOptions,
+    failures: Collection[str] = (),
+) -> Iterator[str]:
+    """Yields the names of runs; the caller finishes each before the next.
+
+    `what` is a word for the log, such as `Task`. Several workers of `device`
+    begin each run together, with the same `failures`, names of runs that the
+    caller may add to.
+    """
+    for number, name in enumerate(names, start=1):
+        place = what, number, len(names), name
+        logging.info("***** %s %d of %d: %s *****", *place)
+        point = f"{name}, with {', '.join(failures) or 'none'} failed before"
+        check_together(create_strategy(device), f"{what} {point}")
+        yield name
+
+
 def _open(
     options: ClassifierOptions, trials: TrialOptions
 ) -> tuple[list[ClassifierOptions], classifier.Run]:
@@ -137,7 +153,7 @@ def _open(
         )
     options = _filled(options)
     classifier.check_tables(options, options.output_dir)
-    planned = trials_of(options, trials)
+    planned = list(trials_of(options, trials))
     begun = _begun(options)
     new = (trial for trial in planned if _name(trial) not in begun)
     first = next(new, planned[0]).replace(do_predict=options.do_predict)
@@ -205,10 +221,9 @@ def _checked(
 
 
 def _finish(
-    inputs: Inputs, trial: tuple[ClassifierOptions, RecordedRun]
+    inputs: Inputs, options: ClassifierOptions, recorded: RecordedRun
 ) -> Trial:
     """Runs a trial, or reads what an earlier process has recorded."""
-    options, recorded = trial
 
     def train() -> dict[str, Any]:
         try:
@@ -271,7 +286,7 @@ def _choose_and_tell(
     chosen = choose(trials, metric)
     found = {
         "metric": metric,
-        "chosen": chosen.name,
+        "chosen": _name(chosen.options),
         "value": chosen.value(metric),
         "settings": [dict(zip(header, row, strict=True)) for row in table],
         "trials": rows,
@@ -279,7 +294,7 @@ def _choose_and_tell(
     write_json(os.path.join(output_dir, "trials.json"), found)
     logging.info(
         "Chosen: %s, the best (%s = %.4f) of the setting with the best median.",
-        *(chosen.name, metric, chosen.value(metric)),
+        *(_name(chosen.options), metric, chosen.value(metric)),
     )
     return chosen
 
@@ -288,7 +303,7 @@ def _row(trial: Trial) -> dict[str, Any]:
     """Column of trials.tsv -> the trial's cell."""
     setting = (*map(short, trial.setting), trial.options.find("seed"))
     return {
-        "trial": trial.name,
+        "trial": _name(trial.options),
         **dict(zip(_COLUMNS, setting, strict=True)),
         **flat(trial.results),
         "seconds": trial.seconds,

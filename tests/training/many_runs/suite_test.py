@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from data.tasks import get_task
 from training.config.finetuning_options import TrialOptions
-from training.many_runs import repeat, suite, trials
+from training.many_runs import suite, trials
 from training.many_runs.suite import Score
 from training.runs import classifier
 from training.runs.classifier import Outcome
@@ -176,7 +176,7 @@ def of_two_workers(monkeypatch):
     points = []
     monkeypatch.setattr(suite, "num_workers", lambda strategy: 2)
     monkeypatch.setattr(
-        repeat, "check_together", lambda strategy, point: points.append(point)
+        trials, "check_together", lambda strategy, point: points.append(point)
     )
     return points
 

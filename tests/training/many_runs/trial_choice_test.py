@@ -1,6 +1,5 @@
 """Which trials there are, and which of them is chosen, by hand."""
 
-import dataclasses
 import math
 import os
 
@@ -63,8 +62,8 @@ def test_the_best_seed_of_the_best_median_is_chosen(options, table, rate, seed):
 
 def test_errors_count_downwards(options):
     found = made_trials(options, {5e-5: [0.2], 3e-5: [0.2]})
-    worse = dataclasses.replace(found[0], results={"dev": {"loss": 2.0}})
-    better = dataclasses.replace(found[1], results={"dev": {"loss": 1.0}})
+    worse = found[0]._replace(results={"dev": {"loss": 2.0}})
+    better = found[1]._replace(results={"dev": {"loss": 1.0}})
     assert choose([worse, better], "loss") is better
 
 
@@ -75,15 +74,13 @@ def test_if_all_fail_there_is_nothing_to_choose(options):
 
 
 def test_settings_times_seeds_each_in_its_folder(options):
-    planned = trials.trials_of(
-        options,
-        TrialOptions(
-            num_trials=2,
-            learning_rates=(5e-5, 0.001),
-            epochs=(2.0, 2.5),
-            batch_sizes=(16,),
-        ),
+    asked = TrialOptions(
+        num_trials=2,
+        learning_rates=(5e-5, 0.001),
+        epochs=(2.0, 2.5),
+        batch_sizes=(16,),
     )
+    planned = list(trials.trials_of(options, asked))
     folders = [one.finetuning.train.output_dir for one in planned]
     assert [os.path.basename(folder) for folder in folders] == [
         f"trial-lr{rate}-epochs{epochs}-batch16-seed{seed}"

@@ -10,7 +10,7 @@ from modeling.checkpoints.tf1 import write_state
 from tests.support.classifier_support import write_table
 from training.config.finetuning_options import TrialOptions
 from training.loop.checkpointing import CheckpointManager
-from training.many_runs import repeat, trials
+from training.many_runs import trials
 from training.runs import classifier
 from training.runs.classifier import Outcome
 
@@ -188,7 +188,7 @@ def test_workers_come_to_each_trial_together(
 ):
     points = []
     monkeypatch.setattr(
-        repeat, "check_together", lambda strategy, point: points.append(point)
+        trials, "check_together", lambda strategy, point: points.append(point)
     )
     for num_trials in (1, 2):
         asked = TrialOptions(num_trials=num_trials, learning_rates=(1e-3,))
