@@ -1,7 +1,6 @@
 """The checkpoints of a run: written atomically, limited in number, resumed."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import re
@@ -91,8 +90,9 @@ class CheckpointManager:
             model.
         """
         steps = self._steps_up_to_latest()
-        if steps:
-            self._warn_of_others(steps[-1])
+        if not steps:
+            return ResumePoint(0)
+        self._warn_of_others(steps[-1])
         for step in reversed(steps):
             try:
                 point = resume_point.read(self.prefix(step), step)
@@ -113,12 +113,10 @@ class CheckpointManager:
             for name, value in values.items():
                 variables[name].assign(value)
             return point
-        if steps:
-            raise ValueError(
-                f"every checkpoint in {self._dir} is damaged (steps {steps}); "
-                "remove them to start again, or give another --output_dir."
-            )
-        return ResumePoint(0)
+        raise ValueError(
+            f"every checkpoint in {self._dir} is damaged (steps {steps}); "
+            "remove them to start again, or give another --output_dir."
+        )
 
     def check(self, variables: Variables) -> None:
         """Raises ValueError if the checkpoint to load has other weights.
@@ -271,10 +269,10 @@ def _strip(prefix: str, step: int) -> None:
     kept = tf1.Checkpoint(prefix).weights()
     # The index changes twice while a checkpoint is replaced. A record without
     # checksums fits each of them, if the run is killed meanwhile.
-    record = json.dumps(dataclasses.asdict(point))
+    record = json.dumps(point._asdict())
     files.write_text(prefix + resume_point.ENDING, record + "\n")
     tf1.write(prefix, kept | {tf1.GLOBAL_STEP: np.int64(step)})
-    point = dataclasses.replace(point, is_stripped=True)
+    point = point._replace(is_stripped=True)
     resume_point.write(prefix, point, f"{prefix}.index")
     size = sum(value.nbytes for value in kept.values()) / 1e6
     logging.info("%s: without slots, %.1f MB are left.", prefix, size)

@@ -1,18 +1,16 @@
 """Where a run resumes, as the JSON file beside each of its checkpoints."""
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from data.storage import files
 
 ENDING = ".resume.json"
 
 
-@dataclasses.dataclass(frozen=True)
-class ResumePoint:
+class ResumePoint(NamedTuple):
     """The state of a run beside its weights and slots.
 
     Attributes:
@@ -39,8 +37,8 @@ class ResumePoint:
     train_seconds: float = 0.0
     arithmetic: str = ""
     is_stripped: bool = False
-    made_from: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    made_from: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}
 
 
 def _encode(record: Mapping[str, Any]) -> str:
@@ -51,7 +49,7 @@ def _encode(record: Mapping[str, Any]) -> str:
 
 def write(prefix: str, point: ResumePoint, index: str) -> None:
     """Writes the resume record of a checkpoint with this index."""
-    record = dataclasses.asdict(point) | {"index_sha256": files.sha256(index)}
+    record = point._asdict() | {"index_sha256": files.sha256(index)}
     files.write_text(prefix + ENDING, _encode(record))
 
 
@@ -73,6 +71,5 @@ def read(prefix: str, step: int) -> ResumePoint:
         raise ValueError(f"{path} is damaged.")
     if is_signed and files.sha256(prefix + ".index") != record["index_sha256"]:
         raise ValueError(f"{prefix}.index is damaged: {path} has its checksum.")
-    names = {field.name for field in dataclasses.fields(ResumePoint)}
-    known = {name: record[name] for name in names & record.keys()}
+    known = {n: record[n] for n in ResumePoint._fields if n in record}
     return ResumePoint(**known | {"global_step": step})

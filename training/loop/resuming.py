@@ -1,6 +1,5 @@
 """The start of a run: step 0, its own or another run's checkpoint."""
 
-import dataclasses
 import zlib
 
 import numpy as np
@@ -33,7 +32,7 @@ def resume(
         point = _resumed(before, options, start)
     else:
         first_step = _continue(saved, options)
-        point = dataclasses.replace(start, global_step=first_step)
+        point = start._replace(global_step=first_step)
     _check_workers(point, saved)
     return point
 
@@ -49,8 +48,7 @@ def _resumed(
     # It began with its own weights, whatever a later command names.
     origins = ("init_checkpoint", "continue_from") if before.settings else ()
     now = {n: x for n, x in start.settings.items() if n not in origins}
-    return dataclasses.replace(
-        start,
+    return start._replace(
         global_step=step,
         examples_seen=step * options.train_batch_size if seen is None else seen,
         train_seconds=before.train_seconds,

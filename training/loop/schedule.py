@@ -50,18 +50,14 @@ class Schedule:
 
     def is_over(self, step: int) -> bool:
         """Whether the update of this number was the last one."""
-        if not self._budget:
-            return step >= self._last_step
-        return self._look() >= self._last_second
+        return self._left(step) <= 0
 
     def steps_left(self, step: int) -> int:
         """Remaining updates, at least 1; by the clock, an estimate."""
-        if not self._budget:
-            return max(1, self._last_step - step)
-        left = self._last_second - self._look()
-        if not self.seconds_per_step:
-            return 1
-        return max(1, int(left / self.seconds_per_step))
+        left, pace = self._left(step), self.seconds_per_step
+        if self._budget:
+            left = left / pace if pace else 1
+        return max(1, int(left))
 
     def positions(self, step: int) -> np.ndarray:
         """Returns the next update's position and the increment per update.
@@ -76,10 +72,13 @@ class Schedule:
         first = steps_per_second * self._looked + pace
         return np.array([first, pace], np.float32)
 
-    def _look(self) -> float:
+    def _left(self, step: int) -> float:
+        """Remaining updates; with num_train_minutes, seconds."""
+        if not self._budget:
+            return self._last_step - step
         seconds = all_workers(self._strategy, [self._own_seconds()])
         self._looked = float(seconds.max())
-        return self._looked
+        return self._last_second - self._looked
 
     def _own_seconds(self) -> float:
         """Duration of training so far, by this worker's clock."""

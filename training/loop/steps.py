@@ -4,7 +4,6 @@ All random numbers are functions of (seed, step, device, micro-batch), so a
 resumed run repeats an uninterrupted one bit for bit on one CPU.
 """
 
-import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -59,7 +58,7 @@ def with_fusion(
     work = wordpieces * config.num_hidden_layers * config.hidden_size
     repays = work >= kind.repaid * len(lengths)
     is_long = options.num_train_minutes > 0 or repays
-    return dataclasses.replace(options, fuse=is_long and not reason)
+    return options.replace(fuse=is_long and not reason)
 
 
 def trimming(options: TrainOptions) -> dict[str, Any]:

@@ -4,7 +4,6 @@ Keras `fit` is not used, because under a strategy it clips gradients before they
 are summed, cannot accumulate them, and does not resume within an epoch.
 """
 
-import dataclasses
 import functools
 import time
 from collections.abc import Callable
@@ -145,8 +144,7 @@ class Trainer:
                 step = point.global_step + len(metrics)
                 seen = len(metrics) * options.train_batch_size
                 done = schedule.is_over(step)  # reads the clock for `seconds`
-                point = dataclasses.replace(
-                    point,
+                point = point._replace(
                     global_step=step,
                     examples_seen=point.examples_seen + seen,
                     train_seconds=schedule.seconds,

@@ -1,6 +1,5 @@
 """Checkpoints that are damaged, cut short or half there."""
 
-import dataclasses
 import json
 import os
 import random
@@ -250,7 +249,7 @@ def test_slots_are_removed_and_the_record_stays(tmp_path, caplog):
     # It is known that the slots are not there.
     assert not caplog.records
     assert not before.is_stripped
-    assert point == dataclasses.replace(before, is_stripped=True)
+    assert point == before._replace(is_stripped=True)
     index = (tmp_path / "model.ckpt-2.index").read_bytes()
     manager.strip()  # a second time nothing happens
     assert (tmp_path / "model.ckpt-2.index").read_bytes() == index
