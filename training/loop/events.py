@@ -13,9 +13,6 @@ from data.storage import files
 from modeling import losses
 from training.config.run_options import TrainOptions
 
-# Tag -> step -> value.
-Points = dict[str, dict[int, float]]
-
 
 class MetricLog:
     """Averages metrics between log points; writes the TensorBoard events."""
@@ -96,12 +93,12 @@ def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
             tf.summary.scalar(name, value, step=step)
 
 
-def read_points(folder: str) -> Points:
+def read_points(folder: str) -> dict[str, dict[int, float]]:
     """Returns tag -> {step: value} of the event files in a folder.
 
     If a step was written twice, by a resumed run, the last value counts.
     """
-    points: Points = {}
+    points = {}
     for path in files.find_in(folder, "events.out.tfevents.*"):
         for record in tfrecord.whole_records(path):  # it may be written to
             event = tf.compat.v1.Event.FromString(record)

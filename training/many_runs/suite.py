@@ -4,7 +4,7 @@ Each task is a separate run in output_dir/TASK.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -72,7 +72,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
             return trials.run(task_options, trial_options)
 
     outcomes, failures = _each(tasks, train, options)
-    scores = _scores(tasks, outcomes)
+    scores = list(_scores(tasks, outcomes))
     output_dir = options.output_dir
     if asked and "MNLI" in outcomes:
         asked = asked.replace(init_checkpoint=outcomes["MNLI"].weights)
@@ -203,15 +203,12 @@ def _options_of(
 
 def _scores(
     tasks: Mapping[str, ClassifierOptions], outcomes: Mapping[str, Outcome]
-) -> list[Score]:
-    """The columns of Table 1: MNLI has two."""
-    scores = []
+) -> Iterator[Score]:
+    """Yields the columns of Table 1: MNLI has two."""
     for name, outcome in outcomes.items():
         metric = _METRICS.get(_key(name), _task(tasks[name]).metrics[0])
         for set_name, values in outcome.results.items():
-            row = name, set_name, metric, values[metric], outcome.step
-            scores.append(Score(*row))
-    return scores
+            yield Score(name, set_name, metric, values[metric], outcome.step)
 
 
 def _scores_in(output_dir: str) -> list[Score]:
