@@ -43,8 +43,12 @@ class _Handler:
 
 
 def install() -> None:
-    """Installs the handler of SIGTERM; call it in the main thread."""
-    signal.signal(signal.SIGTERM, _Handler())
+    """Installs the handler of SIGTERM; call it in the main thread.
+
+    Call it again if a library's C code has replaced the handler: what it knows
+    stays.
+    """
+    signal.signal(signal.SIGTERM, _handler())
 
 
 def ignore() -> None:

@@ -47,10 +47,8 @@ def joined(
             yield Session(output_dir, is_chief=True)
         return
     devices = strategy.create_strategy(options)
-    preempted = preemption.requested()
     preemption.install()  # TensorFlow has replaced the signal handler
-    if preempted:
-        raise preemption.Preempted
+    preemption.check()
     minutes = options.worker_timeout_minutes
     is_chief = cluster.index == 0
     try:
