@@ -272,8 +272,7 @@ def kind_of(strategy: tf.distribute.Strategy) -> kinds.Kind:
 def has_onednn(strategy: tf.distribute.Strategy) -> bool:
     """Whether steps run on a processor with the kernels of oneDNN."""
     return (
-        not is_tpu(strategy)
-        and not tf.config.list_logical_devices("GPU")
+        kind_of(strategy) is kinds.CPU
         and platform.machine() in ("x86_64", "AMD64")
         and precision.onednn_is_on(os.environ)
     )
