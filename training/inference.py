@@ -160,7 +160,7 @@ def in_order(
     """
     lengths = [length(row) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: -lengths[i])
-    batches = _cut(order, lengths, batch_size, longest)
+    batches = list(_cut(order, lengths, batch_size, longest))
     strategy = strategy or tf.distribute.get_strategy()
     # Several devices work together on each batch.
     is_alone = strategy.num_replicas_in_sync == 1
@@ -183,16 +183,15 @@ def in_order(
 
 def _cut(order, lengths, batch_size, longest):
     """Cuts sorted rows into batches, as `length_batches.all_examples` does."""
-    start, batches = 0, []
+    start = 0
     while start < len(order):
         first, end = lengths[order[start]], start + batch_size
         last = start + batch_size * longest // max(first, 1)
         shortest = first * length_batches.SHORTEST_PERCENT / 100
         while end < min(last, len(order)) and lengths[order[end]] >= shortest:
             end += 1
-        batches.append(order[start:end])
+        yield order[start:end]
         start = end
-    return batches
 
 
 class Evaluator(Inference):

@@ -69,12 +69,10 @@ def _parse(argv: Sequence[str]) -> list[str]:
     for argument in itertools.takewhile(lambda x: x != "--", argv[1:]):
         name = argument.removeprefix("-").removeprefix("-")
         if argument == "--version":
-            _print(f"{os.path.basename(argv[0])} {VERSION}")
-            sys.exit(0)
+            _answer(f"{os.path.basename(argv[0])} {VERSION}")
         if argument.startswith("-") and name in _HELP:
             doc = sys.modules["__main__"].__doc__ or ""
-            _print(f"{doc}\n{flags.help_text(name == 'helpfull')}\n{_MORE}")
-            sys.exit(0)
+            _answer(f"{doc}\n{flags.help_text(name == 'helpfull')}\n{_MORE}")
     try:
         rest = flags.FLAGS(argv)
     except absl_flags.Error as error:
@@ -99,11 +97,13 @@ def _end(message: str, code: int = 1, *, is_error: bool = True) -> NoReturn:
     sys.exit(code)
 
 
-def _print(text: str) -> None:
+def _answer(text: str) -> NoReturn:
+    """Prints a text and ends the program with exit code 0."""
     try:
         print(text, flush=True)
     except BrokenPipeError:  # such as `--help | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
 
 
 def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:

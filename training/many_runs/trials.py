@@ -188,8 +188,8 @@ def _answer(
     folder = options.output_dir
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     for name in ("checkpoints.tsv", *task.answer_files):
-        for path in files.find_in(output_dir, name):
-            files.remove(path)  # an earlier choice may have left it
+        # An earlier choice may have left it.
+        files.remove(os.path.join(output_dir, name))
     for pattern in _RESULT_FILES:
         for path in files.find_in(folder, pattern):
             files.copy(path, os.path.join(output_dir, os.path.basename(path)))
