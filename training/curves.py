@@ -84,7 +84,8 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
     for axis, tag in zip(panels.flat, tags, strict=False):
         axis.set_title(tag, fontsize="medium")
         for (name, part), curves in runs.items():
-            _draw_curves(axis, curves.get(tag), name, part, colors[name])
+            if tag in curves:
+                _draw_curves(axis, curves[tag], name, part, colors[name])
         axis.set_xlabel("step")
         axis.grid(alpha=0.3)
     for axis in panels.flat[len(tags) :]:
@@ -105,11 +106,9 @@ def save(figure: Any, path: str) -> None:
 
 
 def _draw_curves(
-    axis: Any, curves: Sequence[Curve] | None, name: str, part: str, color: str
+    axis: Any, curves: Sequence[Curve], name: str, part: str, color: str
 ) -> None:
     """Draws the curve of one run, or the mean and band of its seeds."""
-    if not curves:
-        return
     label = f"{name}, {part}" if part else name
     # The steps that all seeds have.
     steps = sorted(set.intersection(*map(set, curves)))
