@@ -56,16 +56,16 @@ def main() -> None:
 
     if exported:
         pretraining_signatures.check(output_dir, flags.value("objective"))
-    with session.joined(device, output_dir, flags.shared_values()) as here:
-        facts = _facts(here.output_dir) if exported else {}
+    with session.joined(device, output_dir, flags.shared_values()) as folder:
+        facts = _facts(folder) if exported else {}
         if options:
-            pretraining.run(options.replace(output_dir=here.output_dir))
+            pretraining.run(options.replace(output_dir=folder))
             if "bert_config_file" in facts:
                 # The flag's file may have another vocab_size than the model.
-                path = os.path.join(here.output_dir, "bert_config.json")
+                path = os.path.join(folder, "bert_config.json")
                 facts["bert_config_file"] = path
-        if exported and here.is_chief:
-            pretraining_signatures.describe(here.output_dir, **facts)
+        if exported and folder == output_dir:  # as of the chief
+            pretraining_signatures.describe(folder, **facts)
             saved_model.run(exported)
 
 

@@ -35,10 +35,10 @@ def main(
     given = flags.given_values()
     if exported and not saved_model.describes_export(output_dir, given):
         options = options or read_options()
-    with session.joined(device, output_dir, flags.shared_values()) as here:
+    with session.joined(device, output_dir, flags.shared_values()) as folder:
         if options:
-            run(options.replace(output_dir=here.output_dir))
-        if exported and here.is_chief:
+            run(options.replace(output_dir=folder))
+        if exported and folder == output_dir:  # as of the chief
             saved_model.run(exported)
 
 

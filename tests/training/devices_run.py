@@ -200,9 +200,9 @@ def main(goldens, out, kind, precision, *cases):
     cluster = strategy.cluster_of(device)
     index = cluster.index if cluster else 0
     for name in cases:
-        with session.joined(device, str(out / name)) as here:
-            results = CASES[name](goldens, here.output_dir, device)
-            last = here.output_dir + "/model.ckpt-20"
+        with session.joined(device, str(out / name)) as output_dir:
+            results = CASES[name](goldens, output_dir, device)
+            last = f"{output_dir}/model.ckpt-20"
             results |= {f"weights/{n}": v for n, v in read_all(last).items()}
         folder = out / str(index)
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,23 +15,16 @@ from training.config.run_options import DeviceOptions
 from training.devices import preemption, strategy, workers
 
 
-class Session(NamedTuple):
-    """The rights of a process: it may write to output_dir.
-
-    Only the chief may also write elsewhere.
-    """
-
-    output_dir: str
-    is_chief: bool
-
-
 @contextlib.contextmanager
 def joined(
     options: DeviceOptions,
     output_dir: str,
     flag_values: Mapping[str, object] | None = None,
-) -> Iterator[Session]:
+) -> Iterator[str]:
     """Locks the output folder and joins the workers for the duration of a run.
+
+    Yields the folder that this process may write to: `output_dir`, or its own
+    copy if it is not the chief, who alone may also write elsewhere.
 
     Enter it before TensorFlow computes anything. `output_dir` and `flag_values`
     (flag -> value) must be the same for all workers. Raises ValueError for
@@ -44,7 +36,7 @@ def joined(
     cluster = strategy.cluster_of(options)
     if not cluster:
         with locks.sole_use(output_dir):
-            yield Session(output_dir, is_chief=True)
+            yield output_dir
         return
     devices = strategy.create_strategy(options)
     preemption.install()  # TensorFlow has replaced the signal handler
@@ -66,7 +58,7 @@ def joined(
                 output_dir = held.enter_context(copy)
             # All copies are made before the chief writes anything.
             strategy.check_together(devices, "the beginning")
-            yield Session(output_dir, is_chief)
+            yield output_dir
             # All workers have finished before the chief ends.
             strategy.check_together(devices, "the end")
     except tf.errors.OpError as error:

@@ -151,11 +151,11 @@ def _written(
     `given` are the names of all tables of the call, also of those in files.
     """
     device = options.finetuning.device
-    with session.joined(device, options.output_dir) as here:
-        data_dir = os.path.join(here.output_dir, _FOLDER)
+    with session.joined(device, options.output_dir) as output_dir:
+        data_dir = os.path.join(output_dir, _FOLDER)
         paths = {name: _path(data_dir, name) for name in rows}
-        stale = _stale(here.output_dir, data_dir, given) if rows else []
-        has_run = tf1.has_run(model_folder.chosen_trial(here.output_dir))
+        stale = _stale(output_dir, data_dir, given) if rows else []
+        has_run = tf1.has_run(model_folder.chosen_trial(output_dir))
         tables = {*paths.values(), *stale}
         with python_rows.put_back_if_refused(tables, has_run):
             for name, path in paths.items():
@@ -163,7 +163,7 @@ def _written(
             for path in stale:
                 logging.warning("%s, of an earlier call, is removed.", path)
                 files.remove(path)
-            yield here.output_dir, data_dir
+            yield output_dir, data_dir
 
 
 def _stale(output_dir: str, data_dir: str, given: Set[str]) -> list[str]:
