@@ -132,12 +132,7 @@ class Inference(abc.ABC):
             outputs = self.compute(batch)
         if not self._gathers:
             return outputs
-        replica = tf.distribute.get_replica_context()
-        # `identity` copies the values to the replica's device.
-        return {
-            name: replica.all_gather(tf.identity(value), axis=0)
-            for name, value in outputs.items()
-        }
+        return {name: devices.gathered(x) for name, x in outputs.items()}
 
 
 def in_order(
@@ -222,8 +217,7 @@ class Evaluator(Inference):
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Computes sum and weight of each metric, [1, 2]."""
         replica = tf.distribute.get_replica_context()
-        weights = self._model.loss_weights(batch)
-        weights = replica.all_reduce(tf.distribute.ReduceOp.SUM, weights)
+        weights = replica.all_reduce("SUM", self._model.loss_weights(batch))
         loss, metrics = self._model.losses(batch, weights, None)
         mean = tf.stack([loss, 1.0 / replica.num_replicas_in_sync])
         return {n: x[tf.newaxis] for n, x in {**metrics, "loss": mean}.items()}

@@ -199,11 +199,8 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
         rows = x.shape[0] and x.shape[0] // count
         return tf.ensure_shape(parts, [count, rows, *x.shape[1:]])
 
-    return batches.map(
-        lambda batch: tf.nest.map_structure(cut, batch),
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    ).unbatch()
+    cut_all = functools.partial(tf.nest.map_structure, cut)
+    return batches.map(cut_all, tf.data.AUTOTUNE, deterministic=True).unbatch()
 
 
 def all_workers(
@@ -246,15 +243,17 @@ def _gatherer(strategy):
 
     @tf.function
     def gather(rows):
-        # `identity` copies the rows to the replica's device.
-        everyone = strategy.run(
-            lambda: tf.distribute.get_replica_context().all_gather(
-                tf.identity(rows), axis=0
-            )
-        )
+        everyone = strategy.run(gathered, args=(rows,))
         return strategy.experimental_local_results(everyone)[0]
 
     return gather
+
+
+def gathered(rows: tf.Tensor) -> tf.Tensor:
+    """The rows of all replicas; call it in replica context."""
+    replica = tf.distribute.get_replica_context()
+    # `identity` copies the rows to the replica's device.
+    return replica.all_gather(tf.identity(rows), axis=0)
 
 
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:
