@@ -78,10 +78,8 @@ class Inference(abc.ABC):
         iterator = iter(devices.distribute(self._strategy, make_batches))
         steps = itertools.count() if num_steps is None else range(num_steps)
         for _ in steps:
-            check_preempted(self._strategy)
             try:
-                with WAITS.on(what):
-                    outputs = self._arrays(self._step(iterator))
+                outputs = self._arrays(self._step, iterator, what)
             except tf.errors.OutOfRangeError:
                 if num_steps is None:
                     return
@@ -97,20 +95,23 @@ class Inference(abc.ABC):
             number = context.replica_id_in_sync_group
             return {n: tf.constant(x[number]) for n, x in split.items()}
 
-        check_preempted(self._strategy)
         distribute = self._strategy.experimental_distribute_values_from_function
         parts = distribute(part)
-        with WAITS.on("an answer"):
-            outputs = self._arrays(self._given_step(parts))
+        outputs = self._arrays(self._given_step, parts, "an answer")
         return {name: np.concatenate(x) for name, x in outputs.items()}
 
-    def _arrays(self, outputs):
-        """Copies outputs from the replicas; with several workers, from one."""
+    def _arrays(self, step, batches, what):
+        """The outputs of a step on all replicas; with several workers, on one.
+
+        `what` it computes is a word for errors.
+        """
+        check_preempted(self._strategy)
         last = 1 if self._gathers else None  # every replica has all rows
         arrays = {}
-        for name, x in outputs.items():
-            parts = self._strategy.experimental_local_results(x)[:last]
-            arrays[name] = [part.numpy() for part in parts]
+        with WAITS.on(what):
+            for name, x in step(batches).items():
+                parts = self._strategy.experimental_local_results(x)[:last]
+                arrays[name] = [part.numpy() for part in parts]
         return arrays
 
     @tf.function(autograph=False)
