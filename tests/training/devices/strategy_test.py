@@ -124,7 +124,7 @@ def test_each_kind_of_device_has_its_thresholds(monkeypatch):
     one = tf.distribute.get_strategy()
     assert strategy.kind_of(one) is kinds.CPU
     # A CPU's are measured: benchmarks/measurements.md.
-    assert kinds.CPU == (2e8, 1, 1, 0, 2)
+    assert kinds.CPU == (2e8, 1, 1, 0, 2, 1.0)
     monkeypatch.setattr(strategy, "has_gpu", lambda: True)
     assert strategy.kind_of(one) is kinds.GPU
     assert kinds.GPU.multiple == 8
