@@ -50,7 +50,7 @@ def joined(
             if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
             _check_flags(cluster, devices, options, flag_values or {})
-            held.enter_context(workers.watched(cluster, workers.WAITS, minutes))
+            held.enter_context(workers.watched(cluster, minutes))
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
                 name = f"worker-{cluster.index}"

@@ -86,12 +86,12 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
     return Cluster(names, addresses, own)
 
 
-def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:
+def unreachable(cluster: Cluster) -> list[str]:
     """Returns the names of the other workers whose port does not answer."""
     return [
         cluster.names[i]
         for i, address in enumerate(cluster.addresses)
-        if i != cluster.index and not _answers(address, seconds)
+        if i != cluster.index and not _answers(address, 2.0)
     ]
 
 
@@ -207,7 +207,7 @@ WAITS = Waits()
 
 
 @contextlib.contextmanager
-def watched(cluster: Cluster, waits: Waits, minutes: float) -> Iterator[None]:
+def watched(cluster: Cluster, minutes: float) -> Iterator[None]:
     """In a block, ends this process when another worker disappears or hangs.
 
     TensorFlow detects a worker's missing gradients in about ten seconds. But a
@@ -216,7 +216,7 @@ def watched(cluster: Cluster, waits: Waits, minutes: float) -> Iterator[None]:
     workers have answered before; `minutes` is the longest wait, 0 = no limit.
     """
     stopped = threading.Event()
-    arguments = cluster, waits, minutes, stopped
+    arguments = cluster, WAITS, minutes, stopped
     threading.Thread(target=_watch, args=arguments, daemon=True).start()
     try:
         yield
