@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_254,
-    "training": 11_117,
+    "training": 11_116,
     "modeling": 3_806,
     "studies": 1_372,
     "demo": 381,
