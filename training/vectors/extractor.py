@@ -23,10 +23,6 @@ from training.config.run_options import DeviceOptions
 from training.devices import strategy as devices
 from training.inference import Inference, in_order
 
-# Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
-# into the order of the lines within this window.
-_NUMBERS_AT_ONCE = 1 << 26
-
 
 def check_layer(
     name: str, layer: int | str, num_layers: int, model: str = "the model"
@@ -128,12 +124,7 @@ class Extractor(Inference):
         `path` (of the rows' file) and `unit` are words for the log, which says
         how many rows were cut. Raises ValueError if there are not `count` rows.
         """
-        windows = text_rows.windows(
-            rows,
-            batch_size=self._batch_size,
-            cost=self.cost,
-            max_cost=_NUMBERS_AT_ONCE,
-        )
+        windows = text_rows.windows(rows, self._batch_size, self.cost)
         num_read = num_cut = 0
         with Progress("extracting", total=count, unit=unit) as progress:
             for window in windows:

@@ -16,7 +16,6 @@ from training.config.extraction_options import (
     VectorOptions,
 )
 from training.runs import vectors as extraction
-from training.vectors import extractor
 from training.vectors.extractor import Extractor
 
 
@@ -81,7 +80,7 @@ def test_json_lines_are_the_originals(options, goldens):
 
 
 def test_windows_change_nothing(options, goldens, monkeypatch):
-    monkeypatch.setattr(extractor, "_NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(text_rows, "_NUMBERS_OF_WINDOW", 1)
     extraction.run(options.replace(batch_size=2))
     assert_golden(options.output_file, goldens)
 
