@@ -32,9 +32,8 @@ def check(output_dir: str, objective: str) -> None:
             f"--output_dir={output_dir} holds a model of the kind "
             f"{found.kind}; export it by the program that trained it."
         )
-    if files.is_folder(output_dir):
-        made_from = CheckpointManager(output_dir).made_from()
-        objective = made_from.get("objective", objective)
+    made_from = CheckpointManager(output_dir).made_from()
+    objective = made_from.get("objective", objective)
     if not objectives.get(objective).answers_queries:
         raise ValueError(
             "--do_export writes a model that fills in masked words, which "

@@ -253,11 +253,9 @@ def choose(serving: Serving, options: ServingOptions) -> Signatures:
     names["text"] = [name for name in serving.exported if name not in rows]
     wanted = sum((names[form] for form in options.signatures), [])
     chosen = {name: serving.exported[name] for name in wanted}
-    default = wanted[0]
-    if default != DEFAULT:
-        if DEFAULT in chosen:
-            chosen[ROWS] = chosen[DEFAULT]
-        chosen[DEFAULT] = chosen[default]
+    if wanted[0] != DEFAULT and DEFAULT in chosen:
+        chosen[ROWS] = chosen[DEFAULT]
+    chosen[DEFAULT] = chosen[wanted[0]]
     if options.like_original:
         chosen[DEFAULT] = _like_original(serving, *chosen[DEFAULT])
     return chosen
