@@ -99,12 +99,10 @@ class Serving(abc.ABC):
         sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
         rows = as_function(self._serve_rows, *of_rows.values())
         records = self._records(sample)
+        ids_alone = as_function(self._serve_ids, of_ids)
         self.exported: Signatures = {
             DEFAULT: (rows, sample),
-            "serve_ids": (
-                as_function(self._serve_ids, of_ids),
-                {"input_ids": ids},
-            ),
+            "serve_ids": (ids_alone, {"input_ids": ids}),
             "serve_examples": of_texts(self._serve_examples, examples=records),
             **self._text_signatures(),
         }

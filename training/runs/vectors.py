@@ -48,7 +48,7 @@ def run(options: ExtractionOptions) -> None:
         weights = checkpoints.variables_by_name([model])
         first_weights.FirstWeights(source, weights).load(weights)
     if options.attention_png:
-        _draw(options, config, tokenizer, extractor)
+        _draw(options, tokenizer, extractor)
     layers, shape = options.vectors.layer_names, None
     if options.vectors.pooling != "none":  # the number of vectors is known
         shape = (num_lines, len(layers), options.vectors.width(config))
@@ -111,10 +111,7 @@ def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
 
 
 def _draw(
-    options: ExtractionOptions,
-    config: BertConfig,
-    tokenizer: FullTokenizer,
-    extractor: Extractor,
+    options: ExtractionOptions, tokenizer: FullTokenizer, extractor: Extractor
 ) -> None:
     """Draws the attention weights of --attention_line."""
     head, line = options.attention_head, options.attention_line
@@ -127,6 +124,7 @@ def _draw(
     row = next(islice(_rows(options, tokenizer), line, None))
     maps = extractor.attention(row, options.attention_layer)
     heads = range(len(maps)) if head is None else [head]
+    config = extractor.model.config
     number = options.attention_layer % config.num_hidden_layers
     attention_picture.draw(
         options.attention_png,
