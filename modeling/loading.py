@@ -232,12 +232,11 @@ def tokenizer_of(
     vocabulary.require_tokens(vocab, ("[UNK]", "[CLS]", "[SEP]"), path)
     vocabulary.require_size(vocab, path, config.vocab_size, found.config_file)
     settings = read_settings(found.path, found.facts)
-    if do_lower_case is None:
-        do_lower_case = settings.lower_case(vocab)
+    lower = settings.lower_case(do_lower_case, vocab)
     # Not twice: a run of run_pretraining.py may name [MASK], too.
     whole = dict.fromkeys(("[MASK]",) if kind == PRETRAINING else ())
     whole |= dict.fromkeys(settings.never_split)
-    return FullTokenizer(path, do_lower_case, never_split=list(whole))
+    return FullTokenizer(path, lower, never_split=list(whole))
 
 
 def _assign(checkpoint: Any, kind: str, model: Any) -> LoadReport:

@@ -135,9 +135,7 @@ def open_model(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
         vocabulary.require_same(found.vocab_file, vocab_file)
     tokens = list(vocabulary.read_tokens(vocab_file))
     settings = tokenizer_files.read_settings(found.path, found.facts)
-    lower = options.do_lower_case
-    if lower is None:
-        lower = settings.lower_case(vocab)
+    lower = settings.lower_case(options.do_lower_case, vocab)
     whole = dict.fromkeys((*settings.never_split, *options.never_split))
     texts = TokenizerSettings(do_lower_case=lower, never_split=tuple(whole))
     checkpoint = checkpoints.open_checkpoint(found.weights)
