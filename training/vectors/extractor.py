@@ -4,7 +4,7 @@ Axes: B rows of a batch, S wordpieces, L layers, H hidden; W width of a vector
 (H, or L * H of concatenated layers), U vectors of a row, N heads.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -81,6 +81,7 @@ class Extractor(Inference):
         self._options = options
         self._max_seq_length = max_seq_length
         self._batch_size = batch_size
+        self._multiple = devices.kind_of(self._strategy).multiple
 
     def cost(self, row: TextRow) -> int:
         """The number of values that are computed for a row."""
@@ -92,25 +93,9 @@ class Extractor(Inference):
             cost += num_layers * config.num_attention_heads * size**2
         return cost
 
-    def extract(
-        self, rows: Sequence[TextRow], done: Callable[[int], None]
-    ) -> list[LineVectors]:
-        """Computes the vectors of a window of rows, in their order.
-
-        All of them are in memory at the same time. `done` is called with the
-        number of rows of each batch.
-        """
-        multiple = devices.kind_of(self._strategy).multiple
-        is_tpu = devices.is_tpu(self._strategy)
-        return in_order(
-            rows,
-            self._lines,
-            length=lambda row: -(-len(row.input_ids) // multiple) * multiple,
-            batch_size=self._batch_size,
-            longest=0 if is_tpu else self._max_seq_length,
-            done=done,
-            strategy=self._strategy,
-        )
+    def _length(self, row: TextRow) -> int:
+        """The places of a row: as many as it has wordpieces, rounded up."""
+        return -(-len(row.input_ids) // self._multiple) * self._multiple
 
     def extract_all(
         self,
@@ -121,14 +106,23 @@ class Extractor(Inference):
     ) -> Iterator[LineVectors]:
         """Yields the vectors of all rows, in their order.
 
-        `path` (of the rows' file) and `unit` are words for the log, which says
-        how many rows were cut. Raises ValueError if there are not `count` rows.
+        Those of a window of rows are in memory at the same time. `path` (of the
+        rows' file) and `unit` are words for the log, which says how many rows
+        were cut. Raises ValueError if there are not `count` rows.
         """
-        windows = text_rows.windows(rows, self._batch_size, self.cost)
-        num_read = num_cut = 0
+        size, num_read, num_cut = self._batch_size, 0, 0
+        longest = 0 if devices.is_tpu(self._strategy) else self._max_seq_length
         with Progress("extracting", total=count, unit=unit) as progress:
-            for window in windows:
-                yield from self.extract(window, progress.advance)
+            for window in text_rows.windows(rows, size, self.cost):
+                yield from in_order(
+                    window,
+                    self._lines,
+                    length=self._length,
+                    batch_size=size,
+                    longest=longest,
+                    done=progress.advance,
+                    strategy=self._strategy,
+                )
                 num_read += len(window)
                 num_cut += sum(row.num_lost > 0 for row in window)
         if num_read != count:
@@ -156,9 +150,7 @@ class Extractor(Inference):
         if not devices.is_tpu(self._strategy):
             parts = self._strategy.num_replicas_in_sync
             batch_size = -(-len(rows) // parts) * parts
-            multiple = devices.kind_of(self._strategy).multiple
-            longest = max(len(row.input_ids) for row in rows)
-            length = min(-(-longest // multiple) * multiple, length)
+            length = min(max(map(self._length, rows)), length)
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
 
     def _lines(self, rows: Sequence[TextRow]) -> list[LineVectors]:
