@@ -113,17 +113,13 @@ def load(
     kind = kind or _kind_of(found, checkpoint.shapes)
     labels = _labels(found, kind, checkpoint.shapes, num_choices)
     tokenizer = tokenizer_of(found, kind, config, vocab_file, do_lower_case)
-    if kind == ENCODER:
-        model = encoder = BertModel(config, dtype=dtype, **options)
-    else:
-        arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
-        make = objectives.get(_OBJECTIVES[kind])
-        model = make(config, dtype=dtype, **arguments, **options)
-        encoder = model.bert
+    make = BertModel if kind == ENCODER else objectives.get(_OBJECTIVES[kind])
+    arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
+    model = make(config, dtype=dtype, **arguments, **options)
     return LoadedModel(
         kind=kind,
         model=model,
-        encoder=encoder,
+        encoder=getattr(model, "bert", model),
         config=config,
         tokenizer=tokenizer,
         labels=labels,

@@ -36,13 +36,12 @@ def run(options: ExtractionOptions) -> None:
     num_lines = text_rows.count_lines(options.input_file)
     _check_lines(options, config)
     _check_outputs(options, num_lines)
-    size = options.batch_size
-    strategy = open_strategy(options.device, "batch_size", size)
+    strategy = open_strategy(options, "batch_size")
     with strategy.scope():
         one_hot = options.use_one_hot_embeddings or is_tpu(strategy)
         how = {"dtype": policy_of(options.device)}
         model = BertModel(config, use_one_hot_embeddings=one_hot, **how)
-        shape = options.max_seq_length, size
+        shape = options.max_seq_length, options.batch_size
         extractor = Extractor(model, options.vectors, *shape)
         first_weights.compare(source, config)
         weights = checkpoints.variables_by_name([model])

@@ -19,7 +19,7 @@ from modeling.bert import BertModel, BertOutput
 from modeling.choices import EMBEDDINGS
 from modeling.objectives.base import Batch
 from training.config.extraction_options import VectorOptions
-from training.config.run_options import DeviceOptions
+from training.config.options import Options
 from training.devices import strategy as devices
 from training.inference import Inference, in_order
 
@@ -39,20 +39,19 @@ def check_layer(
         )
 
 
-def open_strategy(
-    options: DeviceOptions, flag: str, batch_size: int
-) -> tf.distribute.Strategy:
-    """Returns the strategy of one process; `flag` names the batch size.
+def open_strategy(options: Options, flag: str) -> tf.distribute.Strategy:
+    """Returns the strategy of one process; `flag` is that of the batch size.
 
     Raises ValueError for several processes, or a size that cannot be divided.
     """
-    if devices.cluster_of(options):
+    if devices.cluster_of(options.device):
         raise ValueError(
             "vectors are made by one process, but TF_CONFIG names several; "
             "unset it, and give each of them a part of the texts."
         )
-    strategy = devices.create_strategy(options)
-    devices.check_batch_size(flag, batch_size, strategy.num_replicas_in_sync)
+    strategy = devices.create_strategy(options.device)
+    size, count = options.find(flag), strategy.num_replicas_in_sync
+    devices.check_batch_size(flag, size, count)
     return strategy
 
 
