@@ -39,10 +39,14 @@ def run(options: ExtractionOptions) -> None:
     strategy = open_strategy(options, "batch_size")
     with strategy.scope():
         one_hot = options.use_one_hot_embeddings or is_tpu(strategy)
-        how = {"dtype": policy_of(options.device)}
-        model = BertModel(config, use_one_hot_embeddings=one_hot, **how)
-        shape = options.max_seq_length, options.batch_size
-        extractor = Extractor(model, options.vectors, *shape)
+        model = BertModel(
+            config,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=one_hot,
+        )
+        extractor = Extractor(
+            model, options.vectors, options.max_seq_length, options.batch_size
+        )
         first_weights.compare(source, config)
         weights = checkpoints.variables_by_name([model])
         first_weights.FirstWeights(source, weights).load(weights)
