@@ -113,17 +113,13 @@ def load(
     kind = kind or _kind_of(found, checkpoint.shapes)
     labels = _labels(found, kind, checkpoint.shapes, num_choices)
     tokenizer = tokenizer_of(found, kind, config, vocab_file, do_lower_case)
-    if kind == ENCODER:
-        model = encoder = BertModel(config, dtype=dtype, **options)
-    else:
-        arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
-        make = objectives.get(_OBJECTIVES[kind])
-        model = make(config, dtype=dtype, **arguments, **options)
-        encoder = model.bert
+    make = BertModel if kind == ENCODER else objectives.get(_OBJECTIVES[kind])
+    arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
+    model = make(config, dtype=dtype, **arguments, **options)
     return LoadedModel(
         kind=kind,
         model=model,
-        encoder=encoder,
+        encoder=getattr(model, "bert", model),
         config=config,
         tokenizer=tokenizer,
         labels=labels,
@@ -232,12 +228,11 @@ def tokenizer_of(
     vocabulary.require_tokens(vocab, ("[UNK]", "[CLS]", "[SEP]"), path)
     vocabulary.require_size(vocab, path, config.vocab_size, found.config_file)
     settings = read_settings(found.path, found.facts)
-    if do_lower_case is None:
-        do_lower_case = settings.lower_case(vocab)
+    lower = settings.lower_case(do_lower_case, vocab)
     # Not twice: a run of run_pretraining.py may name [MASK], too.
     whole = dict.fromkeys(("[MASK]",) if kind == PRETRAINING else ())
     whole |= dict.fromkeys(settings.never_split)
-    return FullTokenizer(path, do_lower_case, never_split=list(whole))
+    return FullTokenizer(path, lower, never_split=list(whole))
 
 
 def _assign(checkpoint: Any, kind: str, model: Any) -> LoadReport:

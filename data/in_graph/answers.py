@@ -110,15 +110,14 @@ def probabilities(
     is_new = tf.equal(tf.reduce_sum(before, axis=2), 1)
     is_new &= spans.score > _NEVER
     rank = tf.cumsum(tf.cast(is_new, tf.int32), axis=1)
-    most = options.n_best_size
+    most, null = options.n_best_size, spans.null[:, tf.newaxis]
     if options.version_2_with_negative:
         # No answer takes the last place, unless all n are better.
-        is_better = spans.score >= spans.null[:, tf.newaxis]
+        is_better = spans.score >= null
         most -= tf.cast(~is_better, tf.int32)
-    score = tf.where(is_new & (rank <= most), spans.score, _NEVER)
-    null = spans.null[:, tf.newaxis]
-    if not options.version_2_with_negative:
+    else:
         null = tf.fill(tf.shape(null), tf.cast(_NEVER, tf.float64))
+    score = tf.where(is_new & (rank <= most), spans.score, _NEVER)
     score = tf.concat([score, null], axis=1)
     # Of nothing but -inf, softmax is NaN.
     found = tf.where(score > _NEVER, tf.nn.softmax(score), 0.0)

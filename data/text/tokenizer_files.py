@@ -69,10 +69,10 @@ class TokenizerSettings:
     do_lower_case: bool | None = None
     never_split: tuple[str, ...] = ()
 
-    def lower_case(self, vocab: Mapping[str, int]) -> bool:
-        """Returns `do_lower_case`, else whether a vocabulary is uncased."""
-        is_said = self.do_lower_case is not None
-        return self.do_lower_case if is_said else not is_cased(vocab)
+    def lower_case(self, given: bool | None, vocab: Mapping[str, int]) -> bool:
+        """What is given, else said, else whether a vocabulary is uncased."""
+        known = given, self.do_lower_case, not is_cased(vocab)
+        return next(lower for lower in known if lower is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the content of a `tokenizer_config.json` that says so."""

@@ -18,8 +18,10 @@ from data.tasks.table_files import TableFiles
 from data.text import packing
 from data.text.tokenization import FullTokenizer
 
-# Rows are sorted by length within this many batches.
+# Rows are sorted by length within this many batches, and their results are in
+# memory: 256 MB of float32.
 _BATCHES_OF_WINDOW = 100
+_NUMBERS_OF_WINDOW = 1 << 26
 _TABLES = (".tsv", ".csv", ".jsonl")
 # As wordpieces of `RowMaker`: the token, its word, and whether it begins it.
 _CLS, _SEP = (("[CLS]", "[CLS]", True), ("[SEP]", "[SEP]", True))
@@ -132,24 +134,22 @@ class RowMaker:
 
 
 def windows(
-    rows: Iterable[TextRow],
-    *,
-    batch_size: int,
-    cost: Callable[[TextRow], int],
-    max_cost: int,
+    rows: Iterable[TextRow], batch_size: int, cost: Callable[[TextRow], int]
 ) -> Iterator[list[TextRow]]:
     """Groups consecutive rows to windows whose results fit in memory.
 
-    A window ends with the batch at which `cost`, summed over its rows, reaches
-    `max_cost`, or after `_BATCHES_OF_WINDOW` batches. The size of each window
-    but the last is a multiple of `batch_size`.
+    A window ends with the batch at which `cost`, the numbers that are computed
+    for a row, reaches `_NUMBERS_OF_WINDOW`, summed over the rows, or after
+    `_BATCHES_OF_WINDOW` batches. The size of each window but the last is a
+    multiple of `batch_size`.
     """
     rows = iter(rows)
     window, total = [], 0
     while batch := list(itertools.islice(rows, batch_size)):
         window += batch
         total += sum(map(cost, batch))
-        if total >= max_cost or len(window) >= batch_size * _BATCHES_OF_WINDOW:
+        is_long = len(window) >= batch_size * _BATCHES_OF_WINDOW
+        if is_long or total >= _NUMBERS_OF_WINDOW:
             yield window
             window, total = [], 0
     if window:

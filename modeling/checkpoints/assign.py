@@ -2,14 +2,13 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
 
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from modeling.checkpoints.tf1 import is_weight
+from modeling.checkpoints.tf1 import Weights, is_weight
 
 Variables = Mapping[str, tf.Variable]
 # Scopes of encoders -> the kind of model.
@@ -18,21 +17,6 @@ _ENCODERS = {
     "electra": "an ELECTRA",
     "generator": "an ELECTRA",
 }
-
-
-class Weights(Protocol):
-    """A checkpoint of any format, with the original's names.
-
-    Attributes:
-      prefix: where it is, for messages.
-      shapes: name -> shape.
-    """
-
-    prefix: str
-    shapes: Mapping[str, tuple[int, ...]]
-
-    def read(self, name: str) -> np.ndarray:
-        """Returns a variable's value."""
 
 
 def is_of_encoder(name: str) -> bool:

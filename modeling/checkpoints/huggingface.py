@@ -14,6 +14,7 @@ import tensorflow as tf
 from data.storage import files
 from data.storage.json_files import find_json, read_json
 from modeling.checkpoints import huggingface_names
+from modeling.checkpoints.tf1 import Weights
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -78,8 +79,8 @@ def larger_head(names: Collection[str]) -> str:
     return next((n for n in sorted(names) if n.startswith(_LARGER_HEADS)), "")
 
 
-class HuggingFaceCheckpoint:
-    """Reads Hugging Face's folder with the methods of `tf1.Checkpoint`.
+class HuggingFaceCheckpoint(Weights):
+    """Reads Hugging Face's folder as `tf1.Checkpoint` reads its files.
 
     An ELECTRA encoder with the generator's head has the names of a generator
     beside a discriminator, as in ELECTRA's own checkpoints.

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -87,7 +88,27 @@ def write_state(folder: str, names: Sequence[str]) -> None:
     files.write_text(path, "\n".join(lines) + "\n")
 
 
-class Checkpoint:
+class Weights(Protocol):
+    """A checkpoint of any format, with the original's names.
+
+    Attributes:
+      prefix: where it is, for messages.
+      shapes: name -> shape.
+    """
+
+    prefix: str
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns a variable's value."""
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Reads all variables but optimizer slots, step and loss scale."""
+        names = filter(is_weight, self.shapes)
+        return {name: self.read(name) for name in names}
+
+
+class Checkpoint(Weights):
     """Reads one checkpoint; every error names it.
 
     Args:
@@ -123,11 +144,6 @@ class Checkpoint:
             return self._reader.get_tensor(name)
         except _UNREADABLE as error:
             raise self._damaged(error) from None
-
-    def weights(self) -> dict[str, np.ndarray]:
-        """Reads all variables but optimizer slots, step and loss scale."""
-        names = filter(is_weight, self.shapes)
-        return {name: self.read(name) for name in names}
 
     def _damaged(self, error: Exception) -> ValueError:
         return ValueError(

@@ -110,7 +110,13 @@ class VectorForm:
         if files.exists(path):
             facts = json_files.read_json(path, remedy=_AGAIN)
         elif files.exists(path := os.path.join(folder, _MODULES)):
-            facts = _read_theirs(folder)
+            try:
+                facts = _read_theirs(folder)
+            except (AttributeError, TypeError) as error:
+                raise ValueError(
+                    f"{folder}: {_MODULES}, {_CONFIG} or {_POOLING}/config.json"
+                    f" is damaged ({error}); {_REMEDY}."
+                ) from None
         elif _read(folder, _DESCRIPTION).get("kind") == _KIND:
             raise FileNotFoundError(
                 f"{folder} holds a model of vectors without {VECTOR_FORM}, "
@@ -129,20 +135,9 @@ class VectorForm:
 def _read_theirs(folder: str) -> dict[str, Any]:
     """Reads the arguments of a form of sentence-transformers.
 
-    Raises ValueError for a module, a pooling or a lower-casing that is not
-    known here, and for damaged files.
+    The files' values may have any type. Raises ValueError for a module, a
+    pooling or a lower-casing that is not known here, and for damaged files.
     """
-    try:
-        return _arguments(folder)
-    except (AttributeError, TypeError) as error:
-        raise ValueError(
-            f"{folder}: {_MODULES}, {_CONFIG} or {_POOLING}/config.json is "
-            f"damaged ({error}); {_REMEDY}."
-        ) from None
-
-
-def _arguments(folder: str) -> dict[str, Any]:
-    """Reads them from files whose values may have any type."""
     path = os.path.join(folder, _MODULES)
     modules = json_files.read_json_list(path, ("type", "path"), _REMEDY)
     names = [module["type"].rpartition(".")[2] for module in modules]

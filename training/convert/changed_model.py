@@ -15,7 +15,6 @@ from modeling.bert import BertModel
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.huggingface_names import of_encoder
 from modeling.checkpoints.model_folder import ModelFolder
-from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig
 from training.config.conversion_options import ConversionOptions
 from training.start.description import warn_if_unfinished
@@ -135,14 +134,11 @@ def open_model(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
         vocabulary.require_same(found.vocab_file, vocab_file)
     tokens = list(vocabulary.read_tokens(vocab_file))
     settings = tokenizer_files.read_settings(found.path, found.facts)
-    lower = options.do_lower_case
-    if lower is None:
-        lower = settings.lower_case(vocab)
+    lower = settings.lower_case(options.do_lower_case, vocab)
     whole = dict.fromkeys((*settings.never_split, *options.never_split))
     texts = TokenizerSettings(do_lower_case=lower, never_split=tuple(whole))
     checkpoint = checkpoints.open_checkpoint(found.weights)
-    prefix, names = checkpoint.prefix, filter(is_weight, checkpoint.shapes)
-    values = {name: checkpoint.read(name) for name in names}
+    prefix, values = checkpoint.prefix, checkpoint.weights()
     model = ChangedModel(options, found, prefix, config, tokens, texts, values)
     _choose_part(model)
     # The encoder is whole and fits the configuration.

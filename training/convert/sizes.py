@@ -2,7 +2,7 @@
 
 import collections
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from absl import logging
@@ -189,7 +189,12 @@ def _keep_words(model: ChangedModel) -> None:
             f"tokens and words of --extra_words and {len(single)} single "
             f"characters stay, so give at least {len(stay)}."
         )
-    counts = _count_pieces(model, ids)
+    counts, tokenizer = collections.Counter(), WordpieceTokenizer(ids)
+    paths = files.expand_patterns(model.options.input_file)
+    words = count_words(paths, do_lower_case=model.texts.do_lower_case)
+    for word, count in words.items():
+        for piece in tokenizer.tokenize(word):
+            counts[piece] += count
     frequent = [t for t, _ in counts.most_common() if t not in stay]
     kept = stay.union(frequent[:number])
     # Ids keep their order, so that [PAD] stays 0.
@@ -205,18 +210,6 @@ def _keep_words(model: ChangedModel) -> None:
     model.take(TOKENS, [[row] for row in rows])
     model.tokens = [model.tokens[row] for row in rows]
     model.resize(vocab_size=len(rows))
-
-
-def _count_pieces(
-    model: ChangedModel, ids: Mapping[str, int]
-) -> collections.Counter[str]:
-    counts, tokenizer = collections.Counter(), WordpieceTokenizer(ids)
-    paths = files.expand_patterns(model.options.input_file)
-    words = count_words(paths, do_lower_case=model.texts.do_lower_case)
-    for word, count in words.items():
-        for piece in tokenizer.tokenize(word):
-            counts[piece] += count
-    return counts
 
 
 def _megabytes(model: ChangedModel) -> float:

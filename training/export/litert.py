@@ -50,8 +50,6 @@ def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
             converter = tf.lite.TFLiteConverter.from_saved_model(
                 source, signature_keys=[SIGNATURE]
             )
-            only = [tf.lite.OpsSet.TFLITE_BUILTINS]
-            converter.target_spec.supported_ops = only
             if name == INT8:
                 converter.optimizations = [tf.lite.Optimize.DEFAULT]
             content = converter.convert()

@@ -73,9 +73,7 @@ class _Classifier(LiteAnswers):
         if said["is_pair"]:
             self.names = "text_a", "text_b"
         self._calibration = Calibration(**model.card["calibration"])
-        names = ("max_seq_length", "cut", "stride")
-        given = {name: said[name] for name in names}
-        options = FeatureOptions(self.kind, tuple(said["labels"]), **given)
+        options = settings.make(FeatureOptions, said)
         self._converter = Converter(self._tokenizer, options)
 
     def answer(self, *texts):

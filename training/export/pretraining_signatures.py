@@ -32,9 +32,8 @@ def check(output_dir: str, objective: str) -> None:
             f"--output_dir={output_dir} holds a model of the kind "
             f"{found.kind}; export it by the program that trained it."
         )
-    if files.is_folder(output_dir):
-        made_from = CheckpointManager(output_dir).made_from()
-        objective = made_from.get("objective", objective)
+    made_from = CheckpointManager(output_dir).made_from()
+    objective = made_from.get("objective", objective)
     if not objectives.get(objective).answers_queries:
         raise ValueError(
             "--do_export writes a model that fills in masked words, which "
@@ -58,8 +57,8 @@ def describe(
     """
     manager = CheckpointManager(output_dir)
     step = manager.latest_step()
-    if step is None:
-        setup.require_weights(output_dir, init_checkpoint)
+    weights = init_checkpoint if step is None else manager.prefix(step)
+    setup.require_weights(output_dir, weights)
     config = BertConfig.from_json_file(bert_config_file)
     setup.check_length(said["max_seq_length"], config, bert_config_file)
     if said["top_k"] > config.vocab_size:
@@ -77,7 +76,6 @@ def describe(
     tokens, size = ["[CLS]", "[SEP]", _MASK], config.vocab_size
     vocabulary.require_tokens(vocab, tokens, vocab_file)
     vocabulary.require_size(vocab, vocab_file, size, bert_config_file)
-    weights = init_checkpoint if step is None else manager.prefix(step)
     described = description.PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",

@@ -99,12 +99,10 @@ class Serving(abc.ABC):
         sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
         rows = as_function(self._serve_rows, *of_rows.values())
         records = self._records(sample)
+        ids_alone = as_function(self._serve_ids, of_ids)
         self.exported: Signatures = {
             DEFAULT: (rows, sample),
-            "serve_ids": (
-                as_function(self._serve_ids, of_ids),
-                {"input_ids": ids},
-            ),
+            "serve_ids": (ids_alone, {"input_ids": ids}),
             "serve_examples": of_texts(self._serve_examples, examples=records),
             **self._text_signatures(),
         }
@@ -253,11 +251,9 @@ def choose(serving: Serving, options: ServingOptions) -> Signatures:
     names["text"] = [name for name in serving.exported if name not in rows]
     wanted = sum((names[form] for form in options.signatures), [])
     chosen = {name: serving.exported[name] for name in wanted}
-    default = wanted[0]
-    if default != DEFAULT:
-        if DEFAULT in chosen:
-            chosen[ROWS] = chosen[DEFAULT]
-        chosen[DEFAULT] = chosen[default]
+    if wanted[0] != DEFAULT and DEFAULT in chosen:
+        chosen[ROWS] = chosen[DEFAULT]
+    chosen[DEFAULT] = chosen[wanted[0]]
     if options.like_original:
         chosen[DEFAULT] = _like_original(serving, *chosen[DEFAULT])
     return chosen

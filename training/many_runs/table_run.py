@@ -233,7 +233,7 @@ def _model_files(folder: str) -> dict[str, Any]:
     return {
         "bert_config_file": found.config_file,
         "vocab_file": found.vocab_file,
-        "do_lower_case": texts.lower_case(vocab),
+        "do_lower_case": texts.lower_case(None, vocab),
         "never_split": texts.never_split,
         "init_checkpoint": found.weights,
     }

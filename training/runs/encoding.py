@@ -26,17 +26,6 @@ from training.vectors.texts import QUERY, TextVectors
 
 def run(options: EncodingOptions) -> None:
     """Encodes or searches, after checking that all inputs fit."""
-    open_run(options)
-    vectors = make_model(options)
-    options = options.replace(prompt_name=_prompt(options, vectors))
-    if options.do_encode:
-        encode(options, vectors)
-    else:
-        search(options, vectors)
-
-
-def open_run(options: EncodingOptions) -> None:
-    """Checks the files."""
     inputs = {}
     for flag in ("input_file", "index_file"):
         if path := getattr(options, flag):
@@ -46,6 +35,12 @@ def open_run(options: EncodingOptions) -> None:
         inputs["index_file"] += vector_index.files_of(index)
     if options.output_file:
         outputs.check(inputs, {"output_file": [options.output_file]})
+    vectors = make_model(options)
+    options = options.replace(prompt_name=_prompt(options, vectors))
+    if options.do_encode:
+        encode(options, vectors)
+    else:
+        search(options, vectors)
 
 
 def make_model(options: EncodingOptions) -> TextVectors:
@@ -54,8 +49,7 @@ def make_model(options: EncodingOptions) -> TextVectors:
     if path and folder and tf1.has_run(folder):
         logging.info(NOT_USED, "init_checkpoint", folder)
         path = None
-    size = options.encode_batch_size
-    strategy = open_strategy(options.device, "encode_batch_size", size)
+    strategy = open_strategy(options, "encode_batch_size")
     with strategy.scope():
         loaded = modeling.load(
             path or folder,
@@ -71,7 +65,7 @@ def make_model(options: EncodingOptions) -> TextVectors:
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
         vectors = TextVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.
-        vectors.sentence_extractor(size)
+        vectors.sentence_extractor(options.encode_batch_size)
         return vectors
 
 

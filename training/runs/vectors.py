@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 
 from absl import logging
 
@@ -19,7 +19,6 @@ from training.devices.strategy import is_tpu, policy_of
 from training.start import first_weights, setup
 from training.start.description import warn_if_unfinished
 from training.start.found_files import read_files
-from training.start.source import Source
 from training.vectors.extractor import Extractor, check_layer, open_strategy
 
 
@@ -37,13 +36,22 @@ def run(options: ExtractionOptions) -> None:
     num_lines = text_rows.count_lines(options.input_file)
     _check_lines(options, config)
     _check_outputs(options, num_lines)
-    size = options.batch_size
-    strategy = open_strategy(options.device, "batch_size", size)
+    strategy = open_strategy(options, "batch_size")
     with strategy.scope():
         one_hot = options.use_one_hot_embeddings or is_tpu(strategy)
-        extractor = _make_model(options, config, source, one_hot)
+        model = BertModel(
+            config,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=one_hot,
+        )
+        extractor = Extractor(
+            model, options.vectors, options.max_seq_length, options.batch_size
+        )
+        first_weights.compare(source, config)
+        weights = checkpoints.variables_by_name([model])
+        first_weights.FirstWeights(source, weights).load(weights)
     if options.attention_png:
-        _draw(options, config, tokenizer, extractor)
+        _draw(options, tokenizer, extractor)
     layers, shape = options.vectors.layer_names, None
     if options.vectors.pooling != "none":  # the number of vectors is known
         shape = (num_lines, len(layers), options.vectors.width(config))
@@ -60,10 +68,9 @@ def run(options: ExtractionOptions) -> None:
 def _rows(
     options: ExtractionOptions, tokenizer: FullTokenizer
 ) -> Iterator[text_rows.TextRow]:
-    """Yields a row for each line of the input."""
+    """Returns a row for each line of the input."""
     make = text_rows.RowMaker(tokenizer, options.max_seq_length)
-    for index, line in enumerate(files.read_lines(options.input_file)):
-        yield make.line(line, index)
+    return map(make.line, files.read_lines(options.input_file), count())
 
 
 def _check_lines(options: ExtractionOptions, config: BertConfig) -> None:
@@ -106,33 +113,8 @@ def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
     outputs.check({name: [getattr(options, name)] for name in names}, written)
 
 
-def _make_model(
-    options: ExtractionOptions,
-    config: BertConfig,
-    source: Source,
-    one_hot: bool,
-) -> Extractor:
-    """Makes what computes vectors, with the weights of the checkpoint."""
-    model = BertModel(
-        config, dtype=policy_of(options.device), use_one_hot_embeddings=one_hot
-    )
-    extractor = Extractor(
-        model,
-        options.vectors,
-        max_seq_length=options.max_seq_length,
-        batch_size=options.batch_size,
-    )
-    first_weights.compare(source, config)
-    weights = checkpoints.variables_by_name([model])
-    first_weights.FirstWeights(source, weights).load(weights)
-    return extractor
-
-
 def _draw(
-    options: ExtractionOptions,
-    config: BertConfig,
-    tokenizer: FullTokenizer,
-    extractor: Extractor,
+    options: ExtractionOptions, tokenizer: FullTokenizer, extractor: Extractor
 ) -> None:
     """Draws the attention weights of --attention_line."""
     head, line = options.attention_head, options.attention_line
@@ -145,6 +127,7 @@ def _draw(
     row = next(islice(_rows(options, tokenizer), line, None))
     maps = extractor.attention(row, options.attention_layer)
     heads = range(len(maps)) if head is None else [head]
+    config = extractor.model.config
     number = options.attention_layer % config.num_hidden_layers
     attention_picture.draw(
         options.attention_png,

@@ -71,9 +71,9 @@ def warn_of_earlier(folder: str, step: int, flag: str, *names: str) -> None:
             )
 
 
-def require_weights(output_dir: str, init_checkpoint: str | None) -> None:
+def require_weights(output_dir: str, weights: str | None) -> None:
     """Raises ValueError for a run without training, checkpoint and weights."""
-    if not init_checkpoint:
+    if not weights:
         raise ValueError(
             f"{output_dir} holds no checkpoint; train first, "
             "or give --init_checkpoint."

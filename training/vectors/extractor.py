@@ -4,7 +4,7 @@ Axes: B rows of a batch, S wordpieces, L layers, H hidden; W width of a vector
 (H, or L * H of concatenated layers), U vectors of a row, N heads.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -19,13 +19,9 @@ from modeling.bert import BertModel, BertOutput
 from modeling.choices import EMBEDDINGS
 from modeling.objectives.base import Batch
 from training.config.extraction_options import VectorOptions
-from training.config.run_options import DeviceOptions
+from training.config.options import Options
 from training.devices import strategy as devices
 from training.inference import Inference, in_order
-
-# Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
-# into the order of the lines within this window.
-_NUMBERS_AT_ONCE = 1 << 26
 
 
 def check_layer(
@@ -43,20 +39,19 @@ def check_layer(
         )
 
 
-def open_strategy(
-    options: DeviceOptions, flag: str, batch_size: int
-) -> tf.distribute.Strategy:
-    """Returns the strategy of one process; `flag` names the batch size.
+def open_strategy(options: Options, flag: str) -> tf.distribute.Strategy:
+    """Returns the strategy of one process; `flag` is that of the batch size.
 
     Raises ValueError for several processes, or a size that cannot be divided.
     """
-    if devices.cluster_of(options):
+    if devices.cluster_of(options.device):
         raise ValueError(
             "vectors are made by one process, but TF_CONFIG names several; "
             "unset it, and give each of them a part of the texts."
         )
-    strategy = devices.create_strategy(options)
-    devices.check_batch_size(flag, batch_size, strategy.num_replicas_in_sync)
+    strategy = devices.create_strategy(options.device)
+    size, count = options.find(flag), strategy.num_replicas_in_sync
+    devices.check_batch_size(flag, size, count)
     return strategy
 
 
@@ -85,6 +80,7 @@ class Extractor(Inference):
         self._options = options
         self._max_seq_length = max_seq_length
         self._batch_size = batch_size
+        self._multiple = devices.kind_of(self._strategy).multiple
 
     def cost(self, row: TextRow) -> int:
         """The number of values that are computed for a row."""
@@ -96,25 +92,9 @@ class Extractor(Inference):
             cost += num_layers * config.num_attention_heads * size**2
         return cost
 
-    def extract(
-        self, rows: Sequence[TextRow], done: Callable[[int], None]
-    ) -> list[LineVectors]:
-        """Computes the vectors of a window of rows, in their order.
-
-        All of them are in memory at the same time. `done` is called with the
-        number of rows of each batch.
-        """
-        multiple = devices.kind_of(self._strategy).multiple
-        is_tpu = devices.is_tpu(self._strategy)
-        return in_order(
-            rows,
-            self._lines,
-            length=lambda row: -(-len(row.input_ids) // multiple) * multiple,
-            batch_size=self._batch_size,
-            longest=0 if is_tpu else self._max_seq_length,
-            done=done,
-            strategy=self._strategy,
-        )
+    def _length(self, row: TextRow) -> int:
+        """The places of a row: as many as it has wordpieces, rounded up."""
+        return -(-len(row.input_ids) // self._multiple) * self._multiple
 
     def extract_all(
         self,
@@ -125,19 +105,23 @@ class Extractor(Inference):
     ) -> Iterator[LineVectors]:
         """Yields the vectors of all rows, in their order.
 
-        `path` (of the rows' file) and `unit` are words for the log, which says
-        how many rows were cut. Raises ValueError if there are not `count` rows.
+        Those of a window of rows are in memory at the same time. `path` (of the
+        rows' file) and `unit` are words for the log, which says how many rows
+        were cut. Raises ValueError if there are not `count` rows.
         """
-        windows = text_rows.windows(
-            rows,
-            batch_size=self._batch_size,
-            cost=self.cost,
-            max_cost=_NUMBERS_AT_ONCE,
-        )
-        num_read = num_cut = 0
+        size, num_read, num_cut = self._batch_size, 0, 0
+        longest = 0 if devices.is_tpu(self._strategy) else self._max_seq_length
         with Progress("extracting", total=count, unit=unit) as progress:
-            for window in windows:
-                yield from self.extract(window, progress.advance)
+            for window in text_rows.windows(rows, size, self.cost):
+                yield from in_order(
+                    window,
+                    self._lines,
+                    length=self._length,
+                    batch_size=size,
+                    longest=longest,
+                    done=progress.advance,
+                    strategy=self._strategy,
+                )
                 num_read += len(window)
                 num_cut += sum(row.num_lost > 0 for row in window)
         if num_read != count:
@@ -165,9 +149,7 @@ class Extractor(Inference):
         if not devices.is_tpu(self._strategy):
             parts = self._strategy.num_replicas_in_sync
             batch_size = -(-len(rows) // parts) * parts
-            multiple = devices.kind_of(self._strategy).multiple
-            longest = max(len(row.input_ids) for row in rows)
-            length = min(-(-longest // multiple) * multiple, length)
+            length = min(max(map(self._length, rows)), length)
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
 
     def _lines(self, rows: Sequence[TextRow]) -> list[LineVectors]:

@@ -3,6 +3,7 @@
 Axes: N heads, S wordpieces, H hidden, K numbers of a vector.
 """
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,8 +46,12 @@ class TextVectors:
         self.form = getattr(loaded.model, "form", None)
         self.max_seq_length = max_seq_length
         self._rows = RowMaker(loaded.tokenizer, max_seq_length)
-        # Options -> what computes by them: each traces its graph once.
-        self._extractors: dict[tuple, Extractor] = {}
+        # What computes by some options traces its graph once.
+        self._extractor = functools.cache(
+            lambda options, batch_size: Extractor(
+                loaded.encoder, options, max_seq_length, batch_size
+            )
+        )
 
     def lines(
         self, texts: Sequence[Any], batch_size: int, **options: Any
@@ -78,12 +83,7 @@ class TextVectors:
             check_layer("layers", layer, self.loaded.config.num_hidden_layers)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
-        key, encoder = (options, batch_size), self.loaded.encoder
-        if key not in self._extractors:
-            self._extractors[key] = Extractor(
-                encoder, options, self.max_seq_length, batch_size
-            )
-        return self._extractors[key]
+        return self._extractor(options, batch_size)
 
     def _row(self, text: Any, number: int) -> TextRow:
         """Tokenizes a text; refuses what is neither a string nor a pair."""

@@ -130,13 +130,13 @@ def rows_of(lengths):
 
 
 def window_sizes(lengths, batch_size, max_cost):
-    windows = text_rows.windows(
-        iter(rows_of(lengths)),
-        batch_size=batch_size,
-        cost=lambda row: len(row.tokens),
-        max_cost=max_cost,
-    )
-    windows = list(windows)
+    def cost(row):
+        return len(row.tokens)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_rows, "_NUMBERS_OF_WINDOW", max_cost)
+        rows = iter(rows_of(lengths))
+        windows = list(text_rows.windows(rows, batch_size, cost))
     assert [row.index for w in windows for row in w] == list(
         range(len(lengths))
     )

@@ -15,7 +15,6 @@ import modeling
 from data.settings import make
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, checkpoints
-from modeling.checkpoints.tf1 import is_weight
 from training.config.conversion_options import ConversionOptions
 from training.convert import conversion, sizes
 
@@ -48,9 +47,7 @@ def text(tmp_path):
 
 
 def opened(path):
-    checkpoint = checkpoints.open_checkpoint(str(path))
-    names = filter(is_weight, checkpoint.shapes)
-    return {name: checkpoint.read(name) for name in names}
+    return checkpoints.open_checkpoint(str(path)).weights()
 
 
 def outputs(weights, config_file, input_ids, input_mask):

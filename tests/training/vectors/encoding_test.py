@@ -8,13 +8,13 @@ import pytest
 import tensorflow as tf
 
 import bert
+from data.vectors import text_rows
 from modeling.checkpoints.tf1 import write_state
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.model_folders import write_released
 from training.config.run_options import DeviceOptions
 from training.config.vector_options import EncodingOptions, FormOptions
 from training.runs import encoding
-from training.vectors import extractor
 
 LINES = ["one two three", "", "two", "three one " * 9, "four", "one two three"]
 
@@ -50,7 +50,7 @@ def mean_vectors(released, texts, **settings):
 
 
 def test_vectors_are_in_the_order_of_the_file(released, options, monkeypatch):
-    monkeypatch.setattr(extractor, "_NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(text_rows, "_NUMBERS_OF_WINDOW", 1)
     encoding.run(options)
     vectors = np.load(options.output_file)
     assert vectors.dtype == np.float32

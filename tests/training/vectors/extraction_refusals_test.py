@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_refused_early(
     options, monkeypatch, tmp_path, fields, message
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Extractor, "extract", None)
+    monkeypatch.setattr(Extractor, "extract_all", None)
     monkeypatch.setattr(Extractor, "attention", None)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         extraction.run(options.replace(**fields))
@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused_early(
 
 
 def test_pairs_need_two_segment_types(options, tmp_path, monkeypatch):
-    monkeypatch.setattr(Extractor, "extract", None)
+    monkeypatch.setattr(Extractor, "extract_all", None)
     config = json.loads(pathlib.Path(options.bert_config_file).read_text())
     (tmp_path / "one.json").write_text(
         json.dumps(config | {"type_vocab_size": 1})

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from absl import logging
 
+from data.progress import Progress
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
@@ -16,7 +17,6 @@ from training.config.extraction_options import (
     VectorOptions,
 )
 from training.runs import vectors as extraction
-from training.vectors import extractor
 from training.vectors.extractor import Extractor
 
 
@@ -48,9 +48,8 @@ def make_extractor(goldens, batch_size, dtype="float32", **vectors):
 
 
 def extract(goldens, rows, batch_size, **options):
-    return make_extractor(goldens, batch_size, **options).extract(
-        rows, lambda count: None
-    )
+    extractor = make_extractor(goldens, batch_size, **options)
+    return list(extractor.extract_all(rows, len(rows)))
 
 
 def read_json(path):
@@ -81,7 +80,7 @@ def test_json_lines_are_the_originals(options, goldens):
 
 
 def test_windows_change_nothing(options, goldens, monkeypatch):
-    monkeypatch.setattr(extractor, "_NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(text_rows, "_NUMBERS_OF_WINDOW", 1)
     extraction.run(options.replace(batch_size=2))
     assert_golden(options.output_file, goldens)
 
@@ -116,7 +115,7 @@ def test_batches_of_any_length_equal_one_at_a_time(goldens, rows, vectors):
     together = extract(goldens, rows, 4, **vectors)
     extractor = make_extractor(goldens, 1, **vectors)
     for row, line in list(zip(rows, together, strict=True))[::2]:
-        (alone,) = extractor.extract([row], lambda count: None)
+        (alone,) = extractor.extract_all([row], 1)
         assert line.index == alone.index == row.index
         assert line.names == alone.names
         np.testing.assert_allclose(
@@ -128,10 +127,15 @@ def test_batches_of_any_length_equal_one_at_a_time(goldens, rows, vectors):
             )
 
 
-def test_layers_by_number_and_name(goldens, rows):
+def test_layers_by_number_and_name(goldens, rows, monkeypatch):
     extractor = make_extractor(goldens, 4, layers=(2, 0, -3, "embeddings"))
     told = []
-    lines = extractor.extract(rows, told.append)
+
+    def advance(_, count):
+        told.append(count)
+
+    monkeypatch.setattr(Progress, "advance", advance)
+    lines = list(extractor.extract_all(rows, len(rows)))
     assert told == [4, 4, 1]  # for the progress bar
     for row, line in zip(rows, lines, strict=True):
         output = extractor.model(
