@@ -86,8 +86,8 @@ class Start:
             for flag in filter(options.find, _ORIGINS):
                 logging.info(NOT_USED, flag, self._folder)
             return
-        # Differs from the original: a head for another number of labels is
-        # left out, because a model of MNLI is a good start for RTE.
+        # Differs from the original: rows of a head for other labels are left
+        # out, because a model of MNLI is a good start for RTE.
         if source.path:
             first_weights.compare(source, config)
             reads_pooler = getattr(model, "reads_pooler", False)
