@@ -99,11 +99,11 @@ class Row(NamedTuple):
         """Returns the place of a column from 0; ValueError if none."""
         place = self._place(column)
         if place is None:
-            self._miss(column)
+            raise ValueError(self.lack(column))
         return place
 
-    def _miss(self, column: Column) -> NoReturn:
-        """Raises ValueError, about the whole table."""
+    def lack(self, column: Column) -> str:
+        """Returns an error's text about a column that is missing."""
         cells = self.names or self.cells
         columns = ", ".join(self.names) or f"{len(cells)} columns"
         remedy = "Rename it in the file, as the task's files have it."
@@ -120,7 +120,7 @@ class Row(NamedTuple):
                 f"s: if they separate columns, give --separator={found[0]}, "
                 f"and --quoted if cells are in quotes. {remedy}"
             )
-        raise ValueError(
+        return (
             f"{self.path}, line {self.line}: there is no column {column}; it "
             f"has {columns}. {remedy}"
         )
@@ -136,7 +136,7 @@ class Row(NamedTuple):
                 continue
             found = self.names[self.place(column)]
             if found in named:
-                self._miss(column)
+                raise ValueError(self.lack(column))
             logging.warning(
                 "%s has no column %r: column %d, %r, is read.",
                 *(self.path, column.name, column.number, found),
@@ -148,7 +148,7 @@ class Row(NamedTuple):
 
     def is_empty(self, column: Column) -> bool:
         """Whether the cell of a column is empty or missing."""
-        value = self.value(column)
+        value = self.value(column) if self.has(column) else None
         return is_missing(value) or value == ""
 
     def text(self, column: Column) -> str:

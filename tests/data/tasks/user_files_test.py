@@ -386,3 +386,19 @@ def test_rows_with_empty_cells_are_left_out_if_asked(table, caplog):
     # The labels of a test set may be missing.
     texts = [example.text_a for example in task.examples("test")]
     assert texts == ["one", "three", "five"]
+
+
+def test_rows_of_json_may_lack_a_column_if_asked(table):
+    lines = ['{"text": "a", "label": "x"}', '{"text": "b"}', '{"label": "x"}']
+    content = {"train.jsonl": "\n".join([*lines, '{"text": 3, "label": "x"}'])}
+    with pytest.raises(ValueError) as error:
+        train(table(content, "jsonl", labels=["x"]))
+    first, *rest = str(error.value).splitlines()
+    assert first == "3 rows are wrong, the first:"
+    for number, line in enumerate(rest, start=2):
+        assert f"train.jsonl, line {number}: " in line
+    assert "'label'; it has text. " in rest[0]
+    assert "--label_column" in rest[0] and "--text_columns" in rest[1]
+    content = {"train.jsonl": "\n".join(lines)}
+    task = table(content, "jsonl", labels=["x"], drop_missing=True)
+    assert train(task) == [("a", "x")]
