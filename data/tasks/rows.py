@@ -337,10 +337,13 @@ def read_table(
         )
 
 
-def read_json_lines(path: str) -> Iterator[Row]:
+def read_json_lines(
+    path: str, required: Collection[Column] = ()
+) -> Iterator[Row]:
     """Yields a row for each line, a JSON object whose keys are the columns.
 
-    Raises BadRow after the last line for lines that are none.
+    Raises BadRow after the last line for lines that are none, or lack one of
+    the `required` columns.
     """
     bad = []
     for line, text in enumerate(files.read_lines(path), start=1):
@@ -357,7 +360,12 @@ def read_json_lines(path: str) -> Iterator[Row]:
             )
             bad.append((line, message))
             continue
-        yield Row(path, line, line - 1, tuple(fields), tuple(fields.values()))
+        names, cells = tuple(fields), tuple(fields.values())
+        row = Row(path, line, line - 1, names, cells)
+        if lacking := [x for x in required if not row.has(x)]:
+            bad.append((line, row.lack(lacking[0])))
+        else:
+            yield row
     if bad:
         raise BadRow(*bad)
 

@@ -10,7 +10,7 @@ from absl import logging
 
 from data.storage import files
 from data.tasks import rows
-from data.tasks.rows import SEPARATORS, BadRow, Column, Row
+from data.tasks.rows import SEPARATORS, Column, Row
 
 # Number of first rows that tell a csv file's separator.
 _SAMPLE = 100
@@ -58,14 +58,17 @@ class TableFiles:
         """Yields the rows of a set after checking that they have the columns.
 
         Raises ValueError if a column is missing, is there twice, or is given by
-        its number in a file that has only names; for rows of JSON that lack
-        one BadRow, after the last row.
+        its number in a file that has only names; BadRow after the last row for
+        rows that cannot be read.
         """
         path, columns = self.path(set_name), self._columns_of(set_name)
-        needed = [column for column in columns if column is not self.id_column]
-        if is_json := self._format(path) == ".jsonl":
-            table = rows.read_json_lines(path)  # each row has its own names
+        is_json = self._format(path) == ".jsonl"
+        if is_json:  # each row has its own names
             columns = [column._replace(number=None) for column in columns]
+        needed = columns[: len(columns) - bool(self.id_column)]
+        if is_json:
+            required = columns[len(needed) :] if self.drop_missing else columns
+            table = rows.read_json_lines(path, required)
         else:
             table = rows.read_table(
                 path,
@@ -73,15 +76,12 @@ class TableFiles:
                 delimiter=self._separator_of(set_name, path),
                 quotechar=self._quotechar(path),
             )
-        left_out, bad = [], []
+        left_out = []
         for number, row in enumerate(table):
             if not (is_json or number):
                 _check_columns(row, columns)
-            lacking = itertools.filterfalse(row.has, columns if is_json else ())
             if self.drop_missing and any(map(row.is_empty, needed)):
                 left_out.append(row.line)
-            elif lacks := next(lacking, None):
-                bad.append((row.line, row.lack(lacks)))
             else:
                 yield row
         if left_out and path not in self._said:
@@ -90,8 +90,6 @@ class TableFiles:
                 "%s: --drop_missing leaves out %d rows, the first is line %d.",
                 *(path, len(left_out), left_out[0]),
             )
-        if bad:
-            raise BadRow(*bad)
 
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""

@@ -390,11 +390,12 @@ def test_rows_with_empty_cells_are_left_out_if_asked(table, caplog):
 
 def test_rows_of_json_may_lack_a_column_if_asked(table):
     lines = ['{"text": "a", "label": "x"}', '{"text": "b"}', '{"label": "x"}']
-    content = {"train.jsonl": "\n".join([*lines, '{"text": 3, "label": "x"}'])}
+    others = ['{"text": 3, "label": "x"}', "no JSON"]
+    content = {"train.jsonl": "\n".join([*lines, *others])}
     with pytest.raises(ValueError) as error:
         train(table(content, "jsonl", labels=["x"]))
     first, *rest = str(error.value).splitlines()
-    assert first == "3 rows are wrong, the first:"
+    assert first == "4 rows are wrong, the first:" and len(rest) == 4
     for number, line in enumerate(rest, start=2):
         assert f"train.jsonl, line {number}: " in line
     assert "'label'; it has text. " in rest[0]
