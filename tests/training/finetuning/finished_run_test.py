@@ -13,6 +13,7 @@ from tests.support.classifier_support import WORDS, write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
+from training.finetuning.task_scorer import TaskScorer
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs import trials
 from training.runs import classifier
@@ -147,9 +148,16 @@ def test_best_weights_are_the_same_without_slots(run, tmp_path):
 
 @pytest.mark.parametrize("num_new", [0, 3])
 def test_a_finished_model_is_scored_before_it_is_trained_further(
-    goldens, tmp_path, finished_classifier, caplog, num_new
+    goldens, tmp_path, finished_classifier, caplog, monkeypatch, num_new
 ):
     caplog.set_level("INFO", logger="absl")
+    asked, score = [], TaskScorer.score
+
+    def scored(self, unknown=()):
+        asked.append([self.task.labels[i] for i in unknown])
+        return score(self, unknown)
+
+    monkeypatch.setattr(TaskScorer, "score", scored)
     write_table(tmp_path / "data", "single")
     row = json.dumps({"text": "a new snow", "label": "a new label"})
     for name in ("train", "dev"):
@@ -163,6 +171,7 @@ def test_a_finished_model_is_scored_before_it_is_trained_further(
     (line,) = [x for x in caplog.messages if "before and after" in x]
     before = json.loads((finished_classifier / "out/metrics.json").read_text())
     # It answers as before, and never with the label that it does not have.
+    assert asked == [["a new label"] * bool(num_new)]
     right = before["dev"]["accuracy"] * 9 / (9 + num_new)
     assert f"accuracy {right:.4f} -> " in line
 

@@ -252,6 +252,7 @@ def test_a_label_that_both_have_keeps_its_row(
     )
     run = make_run(options, num_labels=len(labels), labels=labels)
     assert_weights(run, goldens, tmp_path, places)
+    assert {*range(len(labels))} - {*run.first.new_labels} == places.keys()
     assert f"but the task has {', '.join(labels)}." in caplog.text
     left = f"The rows of {said} start from random values."
     assert (left if said else "The other rows are left out.") in caplog.text
