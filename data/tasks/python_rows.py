@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from data.storage import files
-from data.tasks.rows import is_missing, label_text
+from data.tasks.rows import BadRow, is_missing, label_text
 
 
 def rows_of(
@@ -25,23 +25,28 @@ def rows_of(
     `may_lack`, such as the label of a test set; they are then left out. A float
     that is a whole number becomes an int: pandas makes floats of integers if
     one of a column is missing. Raises ValueError, with `name`, if the table is
-    none of these, is empty, or lacks a column or a value.
+    none of these, is empty, or lacks a column or values, all of which it names.
     """
-    rows = []
-    for number, (names, row) in enumerate(_rows(data, columns, name)):
+    rows, bad = [], []
+    needed = {*columns} - {*may_lack}
+    for number, (names, row) in enumerate(_rows(data, columns, needed, name)):
         rows.append({})
         for column in columns:
             value = _plain(row.get(column))
             items = value if isinstance(value, list) else [value]
             if not any(map(is_missing, items)):
                 rows[-1][column] = value
-            elif column not in may_lack:
-                raise ValueError(
+            elif column in needed:
+                message = (
                     f"{name}, row {number}: column {column!r} is {value}, "
                     "expected a value; the columns are "
                     f"{', '.join(map(str, names))}. Name them by text=... and "
                     "label=..., or leave the row out."
                 )
+                bad.append((number, message))
+                break
+    if bad:
+        raise BadRow(*bad)
     if not rows:
         raise ValueError(f"{name} has no row; expected one at least.")
     return rows
@@ -64,14 +69,16 @@ def label_of(value: Any) -> str:
 
 
 def _rows(
-    data: Any, columns: Sequence[str], name: str
+    data: Any, columns: Sequence[str], needed: set[str], name: str
 ) -> Iterator[tuple[Iterable[Any], Mapping[str, Any]]]:
     """Yields the names of all columns, and column -> value, for each row."""
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = list(getattr(data, "columns", data))
         kept = [column for column in names if column in columns]
-        if names and not kept:
-            yield names, {}  # refused, as what lacks a column
+        if names and not needed <= {*kept}:
+            # A column that is not there is told of once.
+            yield names, dict.fromkeys(kept, "")
+            return
         if len(kept) > len(set(kept)):
             raise ValueError(
                 f"{name} has a column twice: {', '.join(kept)}; rename one."

@@ -195,6 +195,9 @@ def test_integers_with_a_missing_one_stay_integers(tmp_path, begun):
     train = {"text": TEXTS[:4], "label": column}
     with pytest.raises(ValueError, match="train, row 2: column 'label' is nan"):
         begun(train, tmp_path)
+    options = begun(train, tmp_path / "dropped", drop_missing=True)
+    inputs = classifier.Run(options).make_records()
+    assert (inputs.task.labels, inputs.train.count) == (("1", "2"), 3)
     train = {"text": TEXTS[:2] * 4, "label": np.tile(column[:2], 4)}
     test = {"text": TEXTS[:4], "label": column}
     inputs = classifier.Run(begun(train, tmp_path, test=test)).make_records()

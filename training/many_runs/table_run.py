@@ -134,7 +134,10 @@ def train_vectors(
             source = options.train_set if name == "train" else options.dev_set
             columns = [*source.options.text_columns]
             columns += [source.options.label_column] * source.scored
-            rows[name] = python_rows.rows_of(table, columns, name=name)
+            dropped = columns if options.find("drop_missing") else ()
+            rows[name] = python_rows.rows_of(
+                table, columns, may_lack=dropped, name=name
+            )
     with _written(rows, options, tables.keys()) as (output_dir, data_dir):
         paths = {name: _path(data_dir, name) for name in rows}
         options = options.replace(output_dir=output_dir, **_files_of(paths))
@@ -251,11 +254,13 @@ def _rows_of(
         label,
         *filter(None, [options.get("id_column")]),
     ]
+    # The reader of the file then leaves out their rows.
+    dropped = columns if options.get("drop_missing") else ()
     return {
         name: python_rows.rows_of(
             table,
             columns,
-            may_lack=[label] if name == "test" else (),
+            may_lack=[label, *dropped] if name == "test" else dropped,
             name=name,
         )
         for name, table in tables.items()

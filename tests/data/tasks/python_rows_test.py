@@ -117,6 +117,12 @@ class Missing:
         ([("a", ["x", None])], r"column 'label' is \['x', None\]"),
         ([("a", np.array(["x", np.nan], object))], r"'label' is \['x', nan\]"),
         ([(["a", Missing()], "x")], r"column 'text' is \['a', <NA>\]"),
+        (
+            [(None, None), ("b", 1), {"text": "c"}],
+            r"(?s)^2 rows are wrong.*row 0: column 'text'.*\n.*row 2: column '",
+        ),
+        # A column that no row has is told of once.
+        ({"text": ["a", "b"]}, r"^train, row 0: column 'label' is None"),
     ],
 )
 def test_faults_are_named(data, message):
