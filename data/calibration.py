@@ -53,12 +53,12 @@ class Calibration:
         return found.astype(np.float32)
 
 
-def check(is_asked_for: bool, kind: str) -> None:
-    """Refuses --calibrate for tasks without labels of texts."""
-    if is_asked_for and kind not in KINDS:
+def require_labels(kind: str, what: str) -> None:
+    """Refuses a flag, `what`, for a model without labels of texts."""
+    if kind not in KINDS:
         raise ValueError(
-            f"--calibrate is for one label or several labels of a text, but "
-            f"this task is of the kind {kind}; leave it out."
+            f"{what} is for one label or several labels of a text, but this "
+            f"model is of the kind {kind}; leave it out."
         )
 
 

@@ -37,9 +37,9 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_261,
-    "training": 11_068,
-    "modeling": 3_800,
+    "data": 9_263,
+    "training": 11_067,
+    "modeling": 3_801,
     "studies": 1_372,
     "demo": 381,
     "programs": 752,

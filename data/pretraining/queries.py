@@ -1,7 +1,6 @@
 """Sentences with `[MASK]` and sentence pairs for a pretrained model."""
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -121,9 +120,3 @@ def answer(
         probability = float(next_sentence_probs[0])
         result["is_next_probability"] = round(probability, 6)
     return result
-
-
-def to_json_lines(answers: Iterable[dict]) -> str:
-    """Returns one JSON object on each line."""
-    lines = (json.dumps(answer, ensure_ascii=False) for answer in answers)
-    return "".join(f"{line}\n" for line in lines)

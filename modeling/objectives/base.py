@@ -15,8 +15,6 @@ from modeling.attention import within_documents
 from modeling.config import BertConfig
 
 Batch = dict[str, tf.Tensor]
-# What an encoder reads.
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class Objective(abc.ABC):

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from data.text.packing import INPUTS
 from modeling import pooling
 from modeling.bert import encoder_of
 from modeling.checkpoints.vector_form import VectorForm
@@ -14,7 +15,7 @@ from modeling.config import BertConfig
 from modeling.kernels.recomputation import computed_in_parts
 from modeling.kernels.seeds import split_seed
 from modeling.objectives import vector_losses
-from modeling.objectives.base import INPUTS, Batch, Objective
+from modeling.objectives.base import Batch, Objective
 from modeling.objectives.vector_losses.similarity import unit
 
 

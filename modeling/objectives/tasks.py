@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from data.text.packing import INPUTS
 from modeling import heads, layers, losses, pooling
 from modeling.bert import encoder_of
 from modeling.bilstm import BiLSTM
@@ -16,7 +17,7 @@ from modeling.choices import HEADS, WORD_HEADS, require_one_of
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.layer_mix import LayerMix
-from modeling.objectives.base import INPUTS, Batch, ItemObjective
+from modeling.objectives.base import Batch, ItemObjective
 
 # The original uses this rate in the head for all configurations.
 HEAD_DROPOUT = 0.1

@@ -125,7 +125,6 @@ def test_saturated_probabilities_stay_finite():
 
 
 def test_other_kinds_are_refused():
-    calibration.check(False, "regression")
     for kind in ("regression", "choice", "tagging"):
         with pytest.raises(ValueError, match=f"--calibrate.*{kind}.*leave"):
-            calibration.check(True, kind)
+            calibration.require_labels(kind, "--calibrate")

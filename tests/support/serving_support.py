@@ -9,6 +9,7 @@ import numpy as np
 
 from data.finetuning import features
 from data.tasks import ChoiceExample, InputExample, TaggingExample
+from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, TaskModel, checkpoints
 from tests.support import rounding
@@ -44,7 +45,6 @@ assert not ours, ours
 """
 
 LENGTH = 32
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 LABELS = {
     "regression": (),
     "multilabel": ("toxic", "r\u00fcde", "spam"),

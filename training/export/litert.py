@@ -16,11 +16,12 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files, json_files
+from data.text.packing import INPUTS
 from modeling import kernels
 from training.export import litert_model
 from training.export.functions import save
 from training.export.litert_model import FLOAT, INT8, SCORES, SIGNATURE
-from training.export.serving import INPUTS, Serving
+from training.export.serving import Serving
 
 # Kind -> what its model computes: S wordpieces, L labels, H hidden.
 _OUTPUTS = {

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from data.storage import files, json_files
+from data.text.packing import INPUTS
 
 # A folder stands for the first one.
 INT8, FLOAT = "model_int8.tflite", "model.tflite"
 CARD = "card.json"
 SIGNATURE, SCORES = "serving_default", "scores"
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 _REMEDY = "export the model again with --export_format=litert"
 
 

@@ -15,10 +15,10 @@ from data.calibration import Calibration
 from data.records import feature_spec, reading
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
+from data.text.packing import INPUTS
 from modeling import checkpoints
 from training.config.run_options import ServingOptions
 from training.export.functions import Tensors, as_function, checked, of_texts
-from training.export.litert_model import INPUTS
 from training.export.requests import Inputs
 from training.start.description import Description
 

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.calibration import KINDS
+from data.calibration import KINDS, require_labels
 from data.in_graph import tagging, windows
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
@@ -215,15 +215,9 @@ def number_of(options: ClassifierOptions, model: Any) -> int:
     return _NUM_SHADED * (can and is_exact and is_quick)
 
 
-def check(kind: str, feature_based: str, num_explained: int | None = 1) -> None:
+def check(kind: str, feature_based: str) -> None:
     """Refuses models whose answers cannot be explained."""
-    if not num_explained:
-        return
-    if kind not in KINDS:
-        raise ValueError(
-            f"explanations (--explain_errors) are for one label or several "
-            f"labels of a text, but this model is of the kind {kind}."
-        )
+    require_labels(kind, "an explanation (--explain_errors)")
     if feature_based:
         raise ValueError(
             "the encoder is frozen (--feature_based), so that no gradient "

@@ -68,8 +68,6 @@ def run(
     is written.
     """
     settings.check_names(values, SETTINGS, _KNOWN_ONES)
-    if tables["dev"] is None:
-        _refuse_dev(values)
     tables = {
         # A share of NumPy becomes a float of Python.
         name: table.item() if isinstance(table, np.floating) else table
@@ -99,14 +97,6 @@ def run(
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
         outcome = trials.run(options, trial_options)
     return dict(outcome.results.get("dev", {}))
-
-
-def _refuse_dev(values: Mapping[str, Any]) -> None:
-    """Refuses settings of an evaluation where there is no dev set."""
-    for name in filter(values.get, _OF_DEV):
-        raise ValueError(
-            f"{name} needs dev: a table, or a share of train such as 0.1."
-        )
 
 
 def train_vectors(
@@ -203,7 +193,14 @@ def _task_options(
     text: Any,
     label: str,
 ) -> dict[str, Any]:
-    """Returns the options of the task that are given."""
+    """Returns the options of the task that are given.
+
+    Refuses flags of an evaluation where there is no dev set.
+    """
+    for name in filter(values.get, () if "dev" in tables else _OF_DEV):
+        raise ValueError(
+            f"{name} needs dev: a table, or a share of train such as 0.1."
+        )
     names = settings.names_of(TaskOptions)
     given = {name: value for name, value in values.items() if name in names}
     labels = given.get("labels")

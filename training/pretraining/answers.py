@@ -1,6 +1,7 @@
 """Answers of a pretrained model: words for [MASK], whether B follows A."""
 
 import itertools
+import json
 import os
 from collections.abc import Iterable, Sequence
 
@@ -104,11 +105,11 @@ class Answers(Inference):
                 done=progress.advance,
                 strategy=self._strategy,
             )
-        lines = query_lines.to_json_lines(answers)
+        lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in answers]
         output_dir = self._options.train.output_dir
         path = os.path.join(output_dir, RESULTS)
-        files.write_text(path, lines)
-        print(lines, end="")
+        files.write_text(path, "".join(lines))
+        print(*lines, sep="", end="")
         logging.info("%d answers written to %s.", count, path)
 
     def _batch(self, queries: list[Query]) -> list[dict]:

@@ -109,10 +109,12 @@ class Run:
         # `train`, `eval` and `predict`, if asked for -> sets that exist
         self._sets = {} if inputs else self._existing_sets(config)
         metrics.check(task.metrics, task.kind, task.labels)
-        calibration.check(options.calibrate, task.kind)
-        calibrating.check(options, described)
         frozen = options.feature_based
-        explaining.check(task.kind, frozen, options.explain_errors)
+        if options.calibrate:
+            calibration.require_labels(task.kind, "--calibrate")
+        calibrating.check(options, described)
+        if options.explain_errors:
+            explaining.check(task.kind, frozen)
         self._teacher = Teacher(options, tokenizer, task)
         head = {"feature_based": frozen, "head": options.head}
         count = max(1, len(task.labels))

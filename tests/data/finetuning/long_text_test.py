@@ -15,11 +15,11 @@ from data.finetuning.records import make_records
 from data.in_graph import tagging as graph_tagging
 from data.in_graph import windows
 from data.tasks import InputExample, TaggingExample, get_task
+from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
 from tests.support.classifier_support import write_table
 
 VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d e f g h i j k ##k".split()
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 SPECIAL = {"cls_id": 2, "sep_id": 3}
 
 
