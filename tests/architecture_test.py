@@ -37,7 +37,7 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_263,
+    "data": 9_267,
     "training": 11_067,
     "modeling": 3_801,
     "studies": 1_372,

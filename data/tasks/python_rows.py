@@ -15,6 +15,7 @@ def rows_of(
     columns: Sequence[str],
     *,
     may_lack: Collection[str] = (),
+    drops: bool = False,
     name: str = "data",
 ) -> list[dict[str, Any]]:
     """Reads the columns of a table as a dict of JSON's values for each row.
@@ -22,10 +23,12 @@ def rows_of(
     A table is a pandas DataFrame or another object with `columns` and
     `data[column]`, a dict of columns, a list of dicts, or a list of tuples in
     the order of `columns`. A table or row may be without the columns of
-    `may_lack`, such as the label of a test set; they are then left out. A float
-    that is a whole number becomes an int: pandas makes floats of integers if
-    one of a column is missing. Raises ValueError, with `name`, if the table is
-    none of these, is empty, or lacks a column or values, all of which it names.
+    `may_lack`, such as the label of a test set; they are then left out. With
+    `drops`, so is any missing value, because the reader of the file drops the
+    row. A float that is a whole number becomes an int: pandas makes floats of
+    integers if one of a column is missing. Raises ValueError, with `name`, if
+    the table is none of these, is empty, or lacks a column or values, all of
+    which it names.
     """
     rows, bad = [], []
     needed = {*columns} - {*may_lack}
@@ -36,12 +39,10 @@ def rows_of(
             items = value if isinstance(value, list) else [value]
             if not any(map(is_missing, items)):
                 rows[-1][column] = value
-            elif column in needed:
+            elif column in needed and not drops:
                 message = (
                     f"{name}, row {number}: column {column!r} is {value}, "
-                    "expected a value; the columns are "
-                    f"{', '.join(map(str, names))}. Name them by text=... and "
-                    "label=..., or leave the row out."
+                    f"expected a value; {_told(names)}, or leave the row out."
                 )
                 bad.append((number, message))
                 break
@@ -75,10 +76,11 @@ def _rows(
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = list(getattr(data, "columns", data))
         kept = [column for column in names if column in columns]
-        if names and not needed <= {*kept}:
-            # A column that is not there is told of once.
-            yield names, dict.fromkeys(kept, "")
-            return
+        for column in columns if names else ():
+            if column in needed and column not in kept:
+                raise ValueError(
+                    f"{name} has no column {column!r}; {_told(names)}"
+                )
         if len(kept) > len(set(kept)):
             raise ValueError(
                 f"{name} has a column twice: {', '.join(kept)}; rename one."
@@ -107,6 +109,12 @@ def _rows(
                 f"{name}, row {number} is {row!r:.60}, expected a tuple or "
                 f"dict of {', '.join(columns)}."
             )
+
+
+def _told(names: Iterable[Any]) -> str:
+    """Says which columns a table has, and how to name them."""
+    names = ", ".join(map(str, names))
+    return f"the columns are {names}. Name them by text=... and label=..."
 
 
 def _plain(value: Any) -> Any:

@@ -104,9 +104,9 @@ def test_the_dev_set_of_a_stopped_call_is_not_that_of_the_next(
         (
             Frame(review=["a"], label=["x"]),
             {},
-            "column 'text' is None, .* the columns are review, label. Name",
+            "no column 'text'; the columns are review, label. Name them",
         ),
-        (TABLE, {"dev": Frame(text=["a"])}, "dev, row 0: column 'label' is N"),
+        (TABLE, {"dev": Frame(text=["a"])}, "dev has no column 'label'"),
         ([], {}, "train has no row; expected one at least"),
         (
             TABLE,

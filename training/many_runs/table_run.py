@@ -124,9 +124,9 @@ def train_vectors(
             source = options.train_set if name == "train" else options.dev_set
             columns = [*source.options.text_columns]
             columns += [source.options.label_column] * source.scored
-            dropped = columns if options.find("drop_missing") else ()
+            drops = options.find("drop_missing")
             rows[name] = python_rows.rows_of(
-                table, columns, may_lack=dropped, name=name
+                table, columns, drops=drops, name=name
             )
     with _written(rows, options, tables.keys()) as (output_dir, data_dir):
         paths = {name: _path(data_dir, name) for name in rows}
@@ -251,13 +251,12 @@ def _rows_of(
         label,
         *filter(None, [options.get("id_column")]),
     ]
-    # The reader of the file then leaves out their rows.
-    dropped = columns if options.get("drop_missing") else ()
     return {
         name: python_rows.rows_of(
             table,
             columns,
-            may_lack=[label, *dropped] if name == "test" else dropped,
+            may_lack=[label] if name == "test" else (),
+            drops=options.get("drop_missing", False),
             name=name,
         )
         for name, table in tables.items()

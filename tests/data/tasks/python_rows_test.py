@@ -94,8 +94,8 @@ class Missing:
     [
         (
             Frame(review=["a"], label=[1]),
-            r"train, row 0: column 'text' is None, expected a value; the "
-            r"columns are review, label\. Name them by text=",
+            r"^train has no column 'text'; the columns are review, label\. "
+            "Name them by text=",
         ),
         ({}, "train has no row"),
         ([{"text": "a"}], "row 0: column 'label' is None, .* columns are text"),
@@ -121,13 +121,20 @@ class Missing:
             [(None, None), ("b", 1), {"text": "c"}],
             r"(?s)^2 rows are wrong.*row 0: column 'text'.*\n.*row 2: column '",
         ),
-        # A column that no row has is told of once.
-        ({"text": ["a", "b"]}, r"^train, row 0: column 'label' is None"),
+        ({"text": ["a", "b"]}, "^train has no column 'label'; the columns are"),
     ],
 )
 def test_faults_are_named(data, message):
     with pytest.raises(ValueError, match=message):
         rows_of(data, ["text", "label"], name="train")
+
+
+def test_values_may_be_missing_where_rows_are_dropped_but_no_column():
+    data = {"text": ["a", None], "label": [float("nan"), "x"]}
+    rows = rows_of(data, ["text", "label"], drops=True)
+    assert rows == [{"text": "a"}, {"label": "x"}]
+    with pytest.raises(ValueError, match="no column 'id'.*text, label"):
+        rows_of(data, ["text", "label", "id"], drops=True)
 
 
 def test_whole_numbers_are_integers_and_the_missing_one_is_missing():
