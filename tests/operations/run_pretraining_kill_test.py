@@ -24,8 +24,8 @@ def whole(goldens, pytestconfig, tmp_path_factory):
     """The last checkpoint of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     root = pytestconfig.rootpath
-    make_pretraining(goldens, root, folder, 75, save_steps=75).finish()
-    return folder / "model.ckpt-75"
+    make_pretraining(goldens, root, folder, 52, save_steps=52).finish()
+    return folder / "model.ckpt-52"
 
 
 def while_evaluating(run):
@@ -33,7 +33,7 @@ def while_evaluating(run):
     return "evaluating", random.randint(1, 50)
 
 
-# They take 3 x 16 = 48 steps at most: evaluations are left.
+# They take 3 x 16 = 48 steps at most: an evaluation is left, at step 50.
 INTERRUPTIONS = (
     [(SIGKILL, while_saving), (SIGTERM, after_steps(1, 16))],
     [
@@ -57,7 +57,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(
         goldens,
         pytestconfig.rootpath,
         tmp_path / "interrupted",
-        75,
+        52,
         f"--eval_file={goldens / RECORDS}",
         "--eval_every_steps=25",
         "--max_eval_steps=50",

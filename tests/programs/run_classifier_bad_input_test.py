@@ -31,16 +31,6 @@ def write_rows(tmp_path, texts):
         (tmp_path / f"data/{name}.jsonl").write_text("".join(rows), "utf-8")
 
 
-def test_a_dev_set_smaller_than_a_batch_counts_each_example_once(
-    goldens, tmp_path
-):
-    write_table(tmp_path / "data", "single")  # 9 examples
-    one = run_table(goldens, tmp_path, {"eval_batch_size": 1}).results["dev"]
-    many = run_table(goldens, tmp_path, {"eval_batch_size": 64}).results["dev"]
-    assert many == pytest.approx(one, abs=rounding.EQUAL)
-    assert (9 * many["accuracy"]) % 1 == pytest.approx(0)
-
-
 def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     write_rows(tmp_path, ["the mill", "the " * 90, "", "snow"])
@@ -221,7 +211,9 @@ def test_labels_that_are_not_the_model_s_are_refused(goldens, tmp_path):
     assert (out / "labels.txt").read_text("utf-8") == "b\na\n"
 
 
-def test_a_watched_training_ends_with_an_evaluation(goldens, tmp_path):
+def test_a_watched_training_ends_with_an_evaluation_of_each_example(
+    goldens, tmp_path
+):
     write_table(tmp_path / "data", "single")  # 24 rows to train on
     outcome = run_table(
         goldens,
@@ -230,6 +222,7 @@ def test_a_watched_training_ends_with_an_evaluation(goldens, tmp_path):
             "num_train_epochs": 2.0,
             "train_batch_size": 4,
             "eval_every_steps": 3,
+            "eval_batch_size": 1,
         },
         do_train=True,
         do_eval=False,
@@ -238,3 +231,7 @@ def test_a_watched_training_ends_with_an_evaluation(goldens, tmp_path):
     assert found.pop("details")["dev"]["confusion_matrix"]
     facts = {"global_step": 12, "max_seq_length": 24}
     assert found == {**facts, "dev": outcome.results["dev"]}
+    # The same in one batch, which has more rows than examples.
+    many = run_table(goldens, tmp_path, {"eval_batch_size": 64}).results["dev"]
+    assert many == pytest.approx(found["dev"], abs=rounding.EQUAL)
+    assert (9 * many["accuracy"]) % 1 == pytest.approx(0)

@@ -26,6 +26,7 @@ from tests.support.serving_support import (
     rows_of,
     served,
 )
+from training.config.run_options import ServingOptions
 from training.export import (
     litert_model,
     loaded_model,
@@ -277,7 +278,9 @@ def finished(goldens, tmp_path):
 @pytest.fixture
 def options(finished):
     return saved_model.ExportOptions(
-        output_dir=str(finished), export_dir=str(finished / "export")
+        output_dir=str(finished),
+        export_dir=str(finished / "export"),
+        serving=ServingOptions(signatures=("ids",)),
     )
 
 

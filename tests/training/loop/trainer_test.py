@@ -62,21 +62,27 @@ def test_a_run_of_the_original_resumes_here(goldens, tmp_path, golden_losses):
 
 
 @pytest.fixture(scope="module")
-def twelve_steps(goldens, tmp_path_factory):
-    """The metrics and weights of a run in whole batches."""
-    folder = tmp_path_factory.mktemp("whole")
-    return golden_run(goldens, folder, num_train_steps=12)
+def in_whole_batches(goldens, tmp_path_factory):
+    """The folder of a run that saves each step, its metrics and weights."""
+    folder = tmp_path_factory.mktemp("eight")
+    options = {"save_checkpoints_steps": 1, "log_steps": 4}
+    return folder, *golden_run(goldens, folder, num_train_steps=8, **options)
+
+
+@pytest.fixture(scope="module")
+def eight_steps(in_whole_batches):
+    return in_whole_batches[0]
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.all)])
 def test_micro_batches_give_the_same_steps(
-    goldens, tmp_path, twelve_steps, count
+    goldens, tmp_path, in_whole_batches, count
 ):
-    whole, weights = twelve_steps
+    _, whole, weights = in_whole_batches
     parts, same = golden_run(
         goldens,
         tmp_path,
-        num_train_steps=12,
+        num_train_steps=8,
         gradient_accumulation_steps=count,
     )
     # Sums in another order: float32 rounding.
@@ -84,19 +90,6 @@ def test_micro_batches_give_the_same_steps(
         parts["loss"], whole["loss"], atol=rounding.EQUAL
     )
     assert_same_weights(same, weights, share=1e-4)
-
-
-def test_calls_into_the_device_do_not_change_the_result(goldens, tmp_path):
-    options = {"num_train_steps": 14, "dropout": 0.1, "shuffle_window": 50}
-    one, first = golden_run(
-        goldens, tmp_path / "a", iterations_per_loop=1, **options
-    )
-    many, second = golden_run(
-        goldens, tmp_path / "b", iterations_per_loop=100, **options
-    )
-    np.testing.assert_array_equal(one["loss"], many["loss"])
-    for name in first:
-        np.testing.assert_array_equal(first[name], second[name])
 
 
 @pytest.mark.parametrize(
@@ -132,11 +125,12 @@ def test_calls_are_as_long_as_a_signal_may_wait(
     assert found == lengths
 
 
-def test_a_resumed_run_repeats_an_uninterrupted_one(goldens, tmp_path):
+def test_resumed_runs_and_short_calls_repeat_the_steps(goldens, tmp_path):
     # Dropout and shuffling on; 337 records, so 30 steps of 16 pass the end
     # of the file once. Stopped at 23, not a multiple of saving.
     options = {"dropout": 0.1, "shuffle_window": 50, "num_train_steps": 30}
-    _, whole = golden_run(goldens, tmp_path / "a", **options)
+    calls = {"iterations_per_loop": 100}
+    once, whole = golden_run(goldens, tmp_path / "a", **options, **calls)
 
     class Stop(Exception):
         pass
@@ -156,26 +150,12 @@ def test_a_resumed_run_repeats_an_uninterrupted_one(goldens, tmp_path):
                 eval_every_steps=1,
                 **options,
             )
-    metrics, resumed = golden_run(
-        goldens, tmp_path / "b", save_checkpoints_steps=5, **options
-    )
+    options |= {"save_checkpoints_steps": 5, "iterations_per_loop": 1}
+    metrics, resumed = golden_run(goldens, tmp_path / "b", **options)
     assert len(metrics["loss"]) == 10  # from step 20, the last one saved
+    np.testing.assert_array_equal(metrics["loss"], once["loss"][20:])
     for name in whole:
         np.testing.assert_array_equal(whole[name], resumed[name])
-
-
-@pytest.fixture(scope="module")
-def eight_steps(goldens, tmp_path_factory):
-    """The folder of a run that saves each step."""
-    folder = tmp_path_factory.mktemp("eight")
-    golden_run(
-        goldens,
-        folder,
-        num_train_steps=8,
-        save_checkpoints_steps=1,
-        log_steps=4,
-    )
-    return folder
 
 
 def test_a_finished_run_says_what_to_change(goldens, eight_steps, caplog):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from tests.support.finished_runs import pretraining_options
 from tests.support.pretraining_support import read_all
 from training.runs import pretraining
 
@@ -11,7 +12,7 @@ _NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 def _train(options, folder, dropout, **changes):
-    """Two steps with a dropout in the configuration; returns the weights."""
+    """With a dropout in the configuration; returns the weights of step 2."""
     with open(options.bert_config_file, encoding="utf-8") as file:
         config = json.load(file) | dict.fromkeys(_NAMES, dropout)
     folder.mkdir()
@@ -22,8 +23,12 @@ def _train(options, folder, dropout, **changes):
     return read_all(folder / "model.ckpt-2")
 
 
-def test_the_flag_stands_for_both_of_the_configuration(options, tmp_path):
-    without = _train(options, tmp_path / "without", 0.0)
+def test_the_flag_stands_for_both_of_the_configuration(
+    goldens, finished_pretraining, tmp_path
+):
+    # Its configuration is without dropout.
+    without = read_all(finished_pretraining / "model.ckpt-2")
+    options = pretraining_options(goldens, tmp_path)
     switched_off = _train(options, tmp_path / "off", 0.5, dropout_prob=0.0)
     switched_on = _train(options, tmp_path / "on", 0.0, dropout_prob=0.5)
     for name, value in without.items():

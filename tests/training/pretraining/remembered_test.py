@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 
 import pytest
 
@@ -13,24 +14,36 @@ from training.export import pretraining_signatures
 from training.runs import pretraining
 
 
-@pytest.fixture
-def vocab_file(goldens, tmp_path):
+@pytest.fixture(scope="module")
+def vocab_file(goldens, tmp_path_factory):
     """The vocabulary without its last newline, as some editors leave it."""
-    path = tmp_path / "given" / "vocab.txt"
-    path.parent.mkdir()
+    path = tmp_path_factory.mktemp("given") / "vocab.txt"
     path.write_text((goldens / "vocab.txt").read_text().rstrip("\n"))
     return path
 
 
-@pytest.fixture
-def trained(goldens, vocab_file, tmp_path):
-    """Options of a run on cased records, in whose command nothing says so."""
-    text = tmp_path / "text.txt"
+def records_of(vocab_file, folder, **recipe):
+    """Writes records of a short text; returns their file."""
+    text = folder / "text.txt"
     text.write_text("The old Clock\nstood in the harbour\n\nit was\nthe end\n")
-    recipe = recipe_of(vocab_file).replace(do_lower_case=False)
-    write([text], tmp_path, recipe, num_shards=1)
-    options = make_options(goldens, tmp_path / "out").replace(
-        input_file=str(tmp_path / "out-00000-of-00001"),
+    write([text], folder, recipe_of(vocab_file).replace(**recipe), 1)
+    return str(folder / "out-00000-of-00001")
+
+
+def reordered(vocab_file, folder):
+    """The vocabulary with its last two tokens in the other order."""
+    *others, last, first = vocab_file.read_text().splitlines()
+    path = folder / "vocab.txt"
+    path.write_text("\n".join([*others, first, last]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(goldens, vocab_file, tmp_path_factory):
+    """Options of a run on cased records, in whose command nothing says so."""
+    folder = tmp_path_factory.mktemp("finished")
+    options = make_options(goldens, folder / "out").replace(
+        input_file=records_of(vocab_file, folder, do_lower_case=False),
         vocab_file=str(vocab_file),
         train_batch_size=2,
         given=frozenset(),
@@ -39,8 +52,27 @@ def trained(goldens, vocab_file, tmp_path):
     return options
 
 
+@pytest.fixture
+def trained(finished, tmp_path):
+    """Options of the same run, in a folder of the test."""
+    out = shutil.copytree(finished.train.output_dir, tmp_path / "out")
+    return finished.replace(output_dir=str(out))
+
+
+@pytest.fixture
+def begin(monkeypatch):
+    """Checks the input of a run and keeps its files; trains nothing."""
+
+    def call(options):
+        with monkeypatch.context() as patch:
+            patch.setattr(pretraining.Run, "_train_and_score", lambda *_: 0)
+            pretraining.run(options)
+
+    return call
+
+
 def test_a_later_command_splits_text_as_the_records_were(
-    trained, tmp_path, capsys, caplog
+    trained, tmp_path, caplog, begin
 ):
     kept = read_settings(str(tmp_path / "out"))
     assert kept.do_lower_case is False
@@ -57,18 +89,18 @@ def test_a_later_command_splits_text_as_the_records_were(
     pretraining.run(later)
     assert "--do_lower_case=False, as " in caplog.text
     # A vocabulary elsewhere, which says nothing, changes nothing.
-    pretraining.run(later.replace(vocab_file=trained.vocab_file))
+    evaluated = later.replace(do_predict=False, do_eval=True)
+    begin(evaluated.replace(vocab_file=trained.vocab_file))
     assert read_settings(str(tmp_path / "out")).do_lower_case is False
     # Its own vocabulary fits its records, byte by byte.
-    pretraining.run(trained.replace(vocab_file=None, do_eval=True))
+    pretraining.run(evaluated)
+    assert "The evaluation reads the records that are trained on" in caplog.text
 
 
 def test_a_vocabulary_that_the_records_did_not_have_is_refused(
     trained, vocab_file, tmp_path
 ):
-    *others, last, first = vocab_file.read_text().splitlines()
-    other = tmp_path / "vocab.txt"
-    other.write_text("\n".join([*others, first, last]) + "\n")
+    other = reordered(vocab_file, tmp_path)
     later = trained.replace(vocab_file=str(other), do_train=False, do_eval=True)
     message = "--vocab_file=.*(the same vocabulary|the model was made with)"
     with pytest.raises(ValueError, match=message):
@@ -81,7 +113,7 @@ def test_a_vocabulary_that_the_records_did_not_have_is_refused(
 
 
 def test_another_run_continues_with_the_same_vocabulary(
-    trained, vocab_file, tmp_path
+    trained, vocab_file, tmp_path, begin
 ):
     """The command of the second run need not name it."""
     later = trained.replace(
@@ -92,7 +124,7 @@ def test_another_run_continues_with_the_same_vocabulary(
         vocab_file=None,
         init_checkpoint=None,
     )
-    pretraining.run(later)
+    begin(later)
     kept = tmp_path / "second/vocab.txt"
     assert kept.read_bytes() == vocab_file.read_bytes()
     assert read_settings(str(kept.parent)).do_lower_case is False
@@ -100,7 +132,7 @@ def test_another_run_continues_with_the_same_vocabulary(
         "vocab_file": str(vocab_file),
         "output_dir": str(tmp_path / "named"),
     }
-    pretraining.run(later.replace(**named))
+    begin(later.replace(**named))
     assert read_settings(named["output_dir"]).do_lower_case is False
     other = later.replace(
         **named | {"output_dir": str(tmp_path / "third")},
@@ -113,9 +145,7 @@ def test_another_run_continues_with_the_same_vocabulary(
         pretraining.run(nowhere.replace(output_dir=str(tmp_path / "third")))
     other = tmp_path / "vocab.txt"
     other.write_text(vocab_file.read_text() + "\n")
-    recipe = recipe_of(other).replace(do_lower_case=False)
-    write([tmp_path / "text.txt"], tmp_path / "other", recipe, num_shards=1)
-    records = str(tmp_path / "other/out-00000-of-00001")
+    records = records_of(other, tmp_path, do_lower_case=False)
     later = later.replace(
         output_dir=str(tmp_path / "third"), input_file=records
     )
@@ -127,14 +157,9 @@ def test_records_of_another_vocabulary_are_refused_wherever_they_are_read(
     trained, vocab_file, tmp_path
 ):
     """No command names a vocabulary: the manifests and the run know it."""
-    *others, last, first = vocab_file.read_text().splitlines()
-    other = tmp_path / "vocab.txt"
-    other.write_text("\n".join([*others, first, last]) + "\n")
-    write([tmp_path / "text.txt"], tmp_path / "b", recipe_of(other), 1)
-    records = str(tmp_path / "b/out-00000-of-00001")
-    plain = {"vocab_file": None, "init_checkpoint": None}
-    first = trained.replace(**plain, output_dir=str(tmp_path / "first"))
-    pretraining.run(first)
+    records = records_of(reordered(vocab_file, tmp_path), tmp_path)
+    (tmp_path / "out/vocab.txt").unlink()  # as of a run without one
+    first = trained.replace(vocab_file=None, init_checkpoint=None)
     step = first.train.num_train_steps
     for changes in (
         {"input_file": records, "do_train": False, "do_eval": True},
@@ -149,13 +174,8 @@ def test_records_of_another_vocabulary_are_refused_wherever_they_are_read(
             pretraining.run(first.replace(**changes))
 
 
-def test_an_evaluation_on_the_trained_text_is_told(trained, caplog):
-    pretraining.run(trained.replace(do_train=False, do_eval=True))
-    assert "The evaluation reads the records that are trained on" in caplog.text
-
-
 def test_what_an_earlier_command_left_does_not_describe_the_model(
-    trained, tmp_path, caplog
+    trained, tmp_path, caplog, begin
 ):
     folder = tmp_path / "left"
     folder.mkdir()
@@ -164,7 +184,8 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
     described["weights"] = str(tmp_path / "out/model.ckpt-1")
     (folder / "task.json").write_text(json.dumps(described))
     (folder / "labels.txt").write_text("a\n")
-    pretraining.run(trained.replace(output_dir=str(folder)))
+    begin(trained.replace(output_dir=str(folder)))
+    shutil.copytree(tmp_path / "out", folder, dirs_exist_ok=True)
     found = model_folder.find(str(folder))
     assert found.weights.startswith(str(folder))
     assert (found.kind, found.labels, found.description) == (None, (), None)

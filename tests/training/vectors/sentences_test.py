@@ -20,6 +20,7 @@ from training.config.run_options import (
 )
 from training.config.vector_options import FormOptions, SentenceOptions
 from training.export import saved_model
+from training.loop.trainer import Trainer
 from training.runs import sentences
 
 WORDS = "the man went to a store and she said that it was".split()
@@ -121,7 +122,7 @@ def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
 
 
 def test_a_command_with_fewer_flags_answers_as_trained(
-    finished, goldens, tmp_path
+    finished, goldens, tmp_path, same_outputs
 ):
     folder, results = copied(finished, tmp_path), finished[1]
     again = options_of(
@@ -184,7 +185,7 @@ def test_other_training_data_are_refused_in_the_folder(
 
 
 def test_the_form_of_another_model_is_not_taken_over(
-    finished, goldens, tmp_path
+    finished, goldens, tmp_path, same_outputs, monkeypatch
 ):
     """Nor that of a run which was stopped before its first checkpoint."""
     write_table(tmp_path)
@@ -207,7 +208,11 @@ def test_the_form_of_another_model_is_not_taken_over(
     form = form_after((), {}, do_train=False)
     assert (form.pooling, form.vector_sizes) == ("mean", ())
     VectorForm(pooling="cls").write(str(tmp_path / "out"))
-    assert form_after((), {}).pooling == "mean"
+    # Once its training begins, the form is its own.
+    monkeypatch.delattr(Trainer, "run_steps")
+    with pytest.raises(AttributeError, match="run_steps"):
+        form_after((), {})
+    assert VectorForm.find(str(tmp_path / "out")).pooling == "mean"
 
 
 def test_a_folder_of_another_kind_keeps_its_results(
@@ -224,22 +229,25 @@ def test_a_folder_of_another_kind_keeps_its_results(
     assert (folder / "out/metrics.json").read_bytes() == metrics
 
 
-def test_the_best_weights_are_chosen_on_one_dev_set(goldens, tmp_path):
-    write_table(tmp_path)
-    chosen = {"save_best": "spearman", "eval_every_steps": 5}
-    first = {**chosen, "num_train_epochs": 1.0}
-    sentences.run(options_of(goldens, tmp_path, **first))
-    best = json.loads((tmp_path / "out/best_checkpoint.json").read_text())
-    dev = tmp_path / "dev.tsv"
+def test_the_best_weights_are_chosen_on_one_dev_set(
+    finished, goldens, tmp_path, same_outputs
+):
+    folder = copied(finished, tmp_path)
+    chosen = {"save_best": "mrr_at_10", "eval_every_steps": 5, **NEGATIVES}
+    options = options_of(goldens, folder, num_train_epochs=3.0, **chosen)
+    sentences.run(options)
+    path = folder / "out/best_checkpoint.json"
+    best = path.read_text()
+    assert len(json.loads(best)["history"]) == 2
+    dev = folder / "dev.tsv"
     rows = dev.read_text()
     dev.write_text(rows.replace("the", "store", 1))
     with pytest.raises(ValueError, match="another dev set: .*--output_dir"):
-        sentences.run(options_of(goldens, tmp_path, **chosen))
-    path = tmp_path / "out/best_checkpoint.json"
-    assert json.loads(path.read_text()) == best
+        sentences.run(options)
+    assert path.read_text() == best
     dev.write_text(rows)
-    sentences.run(options_of(goldens, tmp_path, **chosen))
-    assert len(json.loads(path.read_text())["history"]) == 2
+    sentences.run(options)
+    assert path.read_text() == best
 
 
 def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
@@ -275,7 +283,7 @@ def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
 
-def test_a_teacher_is_followed(goldens, tmp_path):
+def test_a_teacher_is_followed(goldens, tmp_path, same_outputs):
     texts = [{"text": f"{a} {b}"} for a in WORDS for b in WORDS[:4]]
     vectors = np.random.default_rng(0).normal(size=(len(texts), 6))
     np.save(tmp_path / "teacher.npy", vectors.astype(np.float32))
@@ -368,7 +376,7 @@ def test_bad_input_is_refused_before_training(
     assert not list((tmp_path / "out").glob("model.ckpt-*"))
 
 
-def test_tables_of_python_train_and_resume(goldens, tmp_path):
+def test_tables_of_python_train_and_resume(goldens, tmp_path, same_outputs):
     rng = np.random.default_rng(2)
     train = [(f"{w} a", f"the {w}", float(rng.random())) for w in WORDS]
     folder = tmp_path / "model"
