@@ -206,8 +206,6 @@ WAYS = {
         shard=Shard(1, 2),
     ),
 }
-
-
 WRONG = [(x, "fine-tuning") for x in (-1, 2**32 + 3, -(2**63))]
 
 

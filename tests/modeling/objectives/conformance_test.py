@@ -85,8 +85,7 @@ def test_it_resumes_bit_for_bit(name, options, tmp_path):
     train = train_options(tmp_path, 4, save_checkpoints_steps=2)
     trainer = Trainer(model, train)
     whole = train_to_end(trainer, name, tmp_path)
-    # As if it had been stopped after step 2: what the checkpoint lacks still
-    # has the values of step 4.
+    # As if stopped after step 2; what it lacks still has the values of step 4.
     for path in tmp_path.glob("model.ckpt-4.*"):
         path.unlink()
     resumed = train_to_end(trainer, name, tmp_path)

@@ -35,7 +35,7 @@ def make_batch(**targets):
     return batch | targets
 
 
-def loss_and_gradients(model, batch, seed=None, in_graph=False):
+def loss_and_gradients(model, batch, seed=None, graph=False):
     weights = [v.value for v in model.bert.trainable_variables]
 
     def compute():
@@ -44,7 +44,7 @@ def loss_and_gradients(model, batch, seed=None, in_graph=False):
         found = tape.gradient(loss, weights, unconnected_gradients="zero")
         return loss, [tf.convert_to_tensor(x) for x in found]
 
-    loss, gradients = (tf.function(compute) if in_graph else compute)()
+    loss, gradients = (tf.function(compute) if graph else compute)()
     return float(loss), np.concatenate([np.ravel(x) for x in gradients])
 
 
@@ -75,8 +75,7 @@ def test_cached_gradients_are_those_of_the_whole_batch(num_parts, frozen):
     for parts in (1, num_parts):
         model = make_model(loss="negatives", num_parts=parts)
         model.bert.encoder.trainable = not frozen
-        found = loss_and_gradients(model, make_batch(), in_graph=parts > 1)
-        results.append(found)
+        results.append(loss_and_gradients(model, make_batch(), graph=parts > 1))
     (loss, gradients), (cached_loss, cached) = results
     assert cached_loss == pytest.approx(loss, rel=1e-6)
     np.testing.assert_allclose(cached, gradients, rtol=1e-3, atol=1e-5)
@@ -88,7 +87,7 @@ def test_both_passes_of_cached_gradients_drop_the_same():
     config = CONFIG.from_dict(CONFIG.to_dict() | {"hidden_dropout_prob": 0.3})
     model = make_model(config, loss="negatives", num_parts=2)
     batch, seed = make_batch(), tf.constant([3, 4])
-    _, gradients = loss_and_gradients(model, batch, seed, in_graph=True)
+    _, gradients = loss_and_gradients(model, batch, seed, graph=True)
     weight = model.bert.embeddings.layer_norm.gamma
     before, step = weight.numpy(), 1e-3
     direction = np.random.default_rng(0).normal(size=before.shape)
