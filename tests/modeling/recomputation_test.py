@@ -76,7 +76,6 @@ FROZEN = {
 @pytest.mark.parametrize(
     ("dtype", "jit_compile", "frozen"),
     [
-        ("float32", False, "pooler"),
         ("mixed_bfloat16", False, "pooler"),
         ("float32", False, "part"),
         pytest.param("float32", False, "blocks", marks=pytest.mark.all),

@@ -84,20 +84,20 @@ def draw_by_batch(model):
     model.losses = lambda batch, weights, seed=None: losses(batch, weights)
 
 
-def trained(
-    name, options, folder, num_steps, config=CONFIG, seeded=True, **changes
-):
-    """Trains to a step, or resumes; returns the weights and slots by name.
+def train_to_end(trainer, name, folder):
+    """Trains to step 4, or resumes; returns the weights and slots by name."""
+    batch = make_batch(objectives.get(name))
+    trainer.train(
+        lambda first_example, shard: repeated(batch), num_examples=ROWS
+    )
+    saved = checkpoints.Checkpoint(f"{folder}/model.ckpt-4")
+    return {name: saved.read(name) for name in saved.shapes}
 
-    Not seeded: see `draw_by_batch`.
-    """
-    model = make_model(name, options, config)
+
+def trained(name, options, folder, seeded=True, **changes):
+    """Trains a new model; not seeded: see `draw_by_batch`."""
+    model = make_model(name, options)
     if not seeded:
         draw_by_batch(model)
-    batch = make_batch(objectives.get(name))
-    Trainer(model, train_options(folder, 4, **changes)).train(
-        lambda first_example, shard: repeated(batch),
-        num_examples=ROWS,
-    )
-    saved = checkpoints.Checkpoint(f"{folder}/model.ckpt-{num_steps}")
-    return {name: saved.read(name) for name in saved.shapes}
+    trainer = Trainer(model, train_options(folder, 4, **changes))
+    return train_to_end(trainer, name, folder)

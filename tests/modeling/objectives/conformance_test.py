@@ -5,7 +5,6 @@ batches follow from what its class says that it reads.
 """
 
 import dataclasses
-import shutil
 
 import numpy as np
 import pytest
@@ -21,11 +20,13 @@ from tests.modeling.objectives.conformance_support import (
     make_model,
     repeated,
     train_options,
+    train_to_end,
     trained,
 )
 from tests.support import fork_server, rounding
 from training.inference import Evaluator
-from training.loop.steps import TrainSteps
+from training.loop import steps
+from training.loop.trainer import Trainer
 
 # Objectives with their own options, where these change the arithmetic.
 DRAWN = ("left_to_right", {"num_predicted_positions": 3})
@@ -60,35 +61,34 @@ def test_it_is_an_objective_of_pretraining(name):
 
 
 @each_run
-def test_it_overfits_a_batch(name, options, tmp_path):
+def test_it_overfits_a_batch(name, options, tmp_path, monkeypatch):
+    # Resumed runs have the compiled update.
+    monkeypatch.setattr(steps, "_compiles_update", lambda *_: False)
     model = make_model(name, options)
     if model.draws_inputs:  # too much to learn by heart
         draw_by_batch(model)
     batch = make_batch(objectives.get(name))
-    steps = TrainSteps(model, train_options(tmp_path, 300))
-    evaluator = Evaluator(model)
-
-    def loss():
-        results = evaluator.evaluate(lambda shard: repeated(batch), num_steps=1)
-        return results["loss"]
-
-    before = loss()
-    steps.run(iter(repeated(batch)), tf.constant(1, tf.int64), 300)
-    assert loss() < 0.1 * before
+    training = steps.TrainSteps(model, train_options(tmp_path, 300))
+    arguments = iter(repeated(batch)), tf.constant(1, tf.int64)
+    metrics = training.run(*arguments, tf.constant(300))
+    before = metrics[0, training.metric_names.index("loss"), 0]
+    results = Evaluator(model).evaluate(
+        lambda shard: repeated(batch), num_steps=1
+    )
+    assert results["loss"] < 0.1 * before
 
 
 @each_run
 def test_it_resumes_bit_for_bit(name, options, tmp_path):
     dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    config = dataclasses.replace(CONFIG, **dropout)
-    arguments = {"options": options, "config": config}
-    arguments |= {"num_steps": 4, "save_checkpoints_steps": 2}
-    whole = trained(name, folder=tmp_path / "a", **arguments)
-    # As if it had been stopped after step 2.
-    (tmp_path / "b").mkdir()
-    for path in (tmp_path / "a").glob("model.ckpt-2.*"):
-        shutil.copy(path, tmp_path / "b")
-    resumed = trained(name, folder=tmp_path / "b", **arguments)
+    model = make_model(name, options, dataclasses.replace(CONFIG, **dropout))
+    train = train_options(tmp_path, 4, save_checkpoints_steps=2)
+    trainer = Trainer(model, train)
+    whole = train_to_end(trainer, name, tmp_path)
+    # As if stopped after step 2; what it lacks still has the values of step 4.
+    for path in tmp_path.glob("model.ckpt-4.*"):
+        path.unlink()
+    resumed = train_to_end(trainer, name, tmp_path)
     assert whole.keys() == resumed.keys()
     for variable, value in whole.items():
         np.testing.assert_array_equal(resumed[variable], value, variable)
@@ -210,7 +210,7 @@ assert strategy.num_replicas_in_sync == 2
 out, *names = sys.argv[1:]
 for name in names:
     with strategy.scope():
-        trained(name, {}, f"{out}/{name}", 4, seeded=False,
+        trained(name, {}, f"{out}/{name}", seeded=False,
                 gradient_accumulation_steps=2)
 """
 
@@ -229,7 +229,7 @@ def test_two_devices_and_micro_batches_give_what_one_gives(
     name, two_devices, tmp_path
 ):
     # With seeds, each device and micro-batch draws its own numbers.
-    want = trained(name, {}, tmp_path, 4, seeded=False)
+    want = trained(name, {}, tmp_path, seeded=False)
     got = checkpoints.Checkpoint(str(two_devices / name / "model.ckpt-4"))
     assert set(got.shapes) == set(want)
     for variable, value in want.items():

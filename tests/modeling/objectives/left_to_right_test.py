@@ -193,7 +193,7 @@ def test_a_training_step_in_parts_is_that_of_the_whole(
     for logits in (vocabulary.LOGITS_AT_ONCE, 2 * CONFIG.vocab_size):
         monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", logits)
         folder = tmp_path / str(logits)
-        found.append(trained("left_to_right", {}, folder, 4, **changes))
+        found.append(trained("left_to_right", {}, folder, **changes))
     for name, value in found[0].items():
         # Adam divides a gradient that is 0 except for rounding by its size.
         bound = 1e-3 if "/key/bias" in name else rounding.EQUAL

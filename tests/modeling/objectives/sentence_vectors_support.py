@@ -1,5 +1,7 @@
 """Updates of a small SentenceEncoder under a strategy."""
 
+from unittest import mock
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -7,7 +9,7 @@ import tensorflow as tf
 from modeling import BertConfig, SentenceEncoder
 from training.config.run_options import TrainOptions
 from training.devices.strategy import distribute
-from training.loop.steps import TrainSteps
+from training.loop import steps as loop_steps
 
 CONFIG = BertConfig(
     vocab_size=30,
@@ -51,8 +53,11 @@ def updates(strategy, name):
         learning_rate=1e-3,
         fuse=False,
     )
-    with strategy.scope():
-        steps = TrainSteps(SentenceEncoder(CONFIG, **CASES[name]), train)
+    # Compiling the update on each device would take most of the time.
+    plain = mock.patch.object(loop_steps, "_compiles_update", lambda *_: False)
+    with strategy.scope(), plain:
+        model = SentenceEncoder(CONFIG, **CASES[name])
+        steps = loop_steps.TrainSteps(model, train)
         data = distribute(
             strategy,
             lambda shard: tf.data.Dataset.from_tensor_slices(rows(name)).batch(
