@@ -35,7 +35,7 @@ NOTHING = {"vocab_file": None, "bert_config_file": None}
 
 @pytest.fixture
 def released(goldens, tmp_path):
-    return write_original(goldens, tmp_path / "released")
+    return write_original(goldens, tmp_path / "released", "first_layer.json")
 
 
 @pytest.fixture
@@ -260,7 +260,6 @@ def test_a_task_is_trained_answered_and_loaded_without_both(released, tmp_path):
 def test_questions_are_answered_without_both(
     goldens, released, tmp_path, answered_questions
 ):
-    shutil.copy(goldens / "first_layer.json", released / "bert_config.json")
     finetuned = goldens / "squad/finetuned_v1.1/model.ckpt-60"
     for ending in ".index", ".data-00000-of-00001":
         shutil.copy(
@@ -280,7 +279,7 @@ def test_vectors_are_the_same_without_both(goldens, released, tmp_path):
     options = ExtractionOptions(
         input_file=str(goldens / "extract_features/input.txt"),
         output_file=str(tmp_path / "one.jsonl"),
-        bert_config_file=str(goldens / "bert_config.json"),
+        bert_config_file=str(goldens / "first_layer.json"),
         init_checkpoint=str(released / "bert_model.ckpt"),
         vocab_file=str(goldens / "vocab.txt"),
         max_seq_length=64,

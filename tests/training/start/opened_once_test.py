@@ -21,6 +21,11 @@ from training.runs import classifier, pretraining, vectors
 
 
 @pytest.fixture
+def released(goldens, tmp_path):
+    return write_original(goldens, tmp_path / "released", "first_layer.json")
+
+
+@pytest.fixture
 def opened(monkeypatch):
     """How often each file was opened to read it, and each checkpoint."""
     counts = collections.Counter()
@@ -49,8 +54,7 @@ def times(opened, folder, *names):
     return {name: opened[f"{folder}/{name}"] for name in names}
 
 
-def test_a_run_and_a_later_command(goldens, tmp_path, opened):
-    released = write_original(goldens, tmp_path / "released")
+def test_a_run_and_a_later_command(goldens, tmp_path, released, opened):
     data, out = tmp_path / "data", tmp_path / "out"
     write_table(data, "single")
     options = options_of(
@@ -80,8 +84,7 @@ def test_a_run_and_a_later_command(goldens, tmp_path, opened):
     assert times(opened, out, *names) == dict.fromkeys(names, 1)
 
 
-def test_a_pretraining(goldens, tmp_path, opened):
-    released = write_original(goldens, tmp_path / "released")
+def test_a_pretraining(goldens, tmp_path, released, opened):
     records = tmp_path / "records"
     shutil.copy(goldens / RECORDS, records)
     shard = {"file": "records", "counts": {"examples": 1}}
@@ -115,8 +118,7 @@ def test_a_pretraining(goldens, tmp_path, opened):
     }
 
 
-def test_vectors(goldens, tmp_path, opened):
-    released = write_original(goldens, tmp_path / "released")
+def test_vectors(goldens, tmp_path, released, opened):
     vectors.run(
         ExtractionOptions(
             input_file=str(goldens / "extract_features/input.txt"),
