@@ -7,6 +7,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
+import modeling
 from data.storage import files
 from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_original
@@ -16,8 +17,10 @@ from training.config.extraction_options import (
     ExtractionOptions,
     VectorOptions,
 )
+from training.config.finetuning_options import TrialOptions
 from training.config.run_options import DeviceOptions
-from training.runs import classifier, pretraining, vectors
+from training.many_runs import trials
+from training.runs import pretraining, vectors
 
 
 @pytest.fixture
@@ -55,6 +58,7 @@ def times(opened, folder, *names):
 
 
 def test_a_run_and_a_later_command(goldens, tmp_path, released, opened):
+    """No flag gives the vocabulary and the configuration."""
     data, out = tmp_path / "data", tmp_path / "out"
     write_table(data, "single")
     options = options_of(
@@ -69,7 +73,8 @@ def test_a_run_and_a_later_command(goldens, tmp_path, released, opened):
         do_eval=False,
         given=frozenset(),
     )
-    classifier.run(options)
+    once = TrialOptions()
+    trials.run(options, once)
     # The vocabulary is read, and copied to output_dir.
     assert times(
         *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
@@ -78,10 +83,17 @@ def test_a_run_and_a_later_command(goldens, tmp_path, released, opened):
     # Tables are read as streams, anew for each use: labels, checks, records.
     assert max(times(opened, data, "train.jsonl", "test.jsonl").values()) <= 6
     opened.clear()
+    shutil.rmtree(released)
+    (out / "predictions.tsv").unlink()
     later = options.replace(do_train=False)
-    classifier.run(later.replace(init_checkpoint=None))
+    trials.run(later.replace(init_checkpoint=None), once)
     names = ("bert_config.json", "vocab.txt", "task.json")
     assert times(opened, out, *names) == dict.fromkeys(names, 1)
+    answers = (out / "predictions.tsv").read_text("utf-8").splitlines()
+    loaded = modeling.load(str(out))
+    assert (loaded.kind, loaded.labels) == ("classification", ["l0", "l1"])
+    assert loaded.max_seq_length == 24
+    assert answers[0].split("\t")[2:] == loaded.labels
 
 
 def test_a_pretraining(goldens, tmp_path, released, opened):
