@@ -10,9 +10,9 @@ from tests.support import huggingface_support as theirs
 from tests.support.model_folders import write_released
 
 
-def write_original(goldens, folder):
+def write_original(goldens, folder, config="bert_config.json"):
     """A folder as the original released them, of the golden model."""
-    write_released(goldens, folder, "bert_config.json")
+    write_released(goldens, folder, config)
     return folder
 
 

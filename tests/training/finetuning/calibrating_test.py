@@ -1,5 +1,6 @@
 """A calibration is kept with the weights that it belongs to."""
 
+import functools
 import json
 import shutil
 
@@ -7,39 +8,48 @@ import numpy as np
 import pytest
 
 import bert
+import modeling
+from data.calibration import Calibration
 from modeling import checkpoints
 from tests.support.classifier_support import write_table
 from tests.support.conversion_support import convert
 from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
 from training.export import saved_model
+from training.finetuning import calibrating
 from training.runs import classifier
 
 
-@pytest.fixture
-def calibrated(goldens, tmp_path, finished_classifier):
-    """A finished run in tmp_path, and a function that runs a command in it.
+def run_in(folder, goldens, **changes):
+    finetuning = CLASSIFIER | changes.pop("finetuning", {})
+    works = dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
+    return classifier.run(
+        options_of(goldens, folder, finetuning=finetuning, **works | changes)
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(goldens, finished_classifier, tmp_path_factory):
+    """A finished run that is calibrated.
 
     Its calibration.json has a temperature that differs from 1, and a threshold
     that gives every text the second label.
     """
-    for name in ("data", "out"):
-        shutil.copytree(finished_classifier / name, tmp_path / name)
-
-    def run(**changes):
-        finetuning = CLASSIFIER | changes.pop("finetuning", {})
-        works = dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
-        options = options_of(
-            goldens, tmp_path, finetuning=finetuning, **works | changes
-        )
-        return classifier.run(options)
-
-    run(do_eval=True, calibrate=True)
-    path = tmp_path / "out/calibration.json"
+    folder = tmp_path_factory.mktemp("fitted")
+    shutil.copytree(finished_classifier, folder, dirs_exist_ok=True)
+    run_in(folder, goldens, do_eval=True, calibrate=True)
+    path = folder / "out/calibration.json"
     facts = json.loads(path.read_text())
     facts |= {"temperature": 2.0, "thresholds": [0.5, 0.001]}
     path.write_text(json.dumps(facts))
-    return run
+    return folder
+
+
+@pytest.fixture
+def calibrated(goldens, fitted, tmp_path):
+    """A copy in tmp_path, and a function that runs a command in it."""
+    shutil.copytree(fitted, tmp_path, dirs_exist_ok=True)
+    return functools.partial(run_in, tmp_path, goldens)
 
 
 def tempered(probabilities):
@@ -75,12 +85,10 @@ def test_predictions_python_and_exports_use_what_the_folder_keeps(
         np.testing.assert_allclose(got, expected, atol=1e-5)
         assert after["label"] == second
         assert after["score"] == after["probabilities"][second]
-    served = saved_model.load(out).signatures["serve_text"](texts)
-    assert served["label"].numpy().tolist() == [second.encode()] * 2
+    kept = Calibration(temperature=2.0, thresholds=(0.5, 0.001))
+    assert saved_model.load(out).calibration == kept
     of_run = saved_model.load(out, use_calibration=False)
-    served = of_run.signatures["serve_text"](texts)["probabilities"]
-    expected = [list(x["probabilities"].values()) for x in plain]
-    np.testing.assert_allclose(served, expected, atol=1e-6)
+    assert of_run.calibration == Calibration()
     # The flag switches it off.
     calibrated(do_predict=True, use_calibration=False)
     np.testing.assert_allclose(results(tmp_path), raw, atol=1e-6)
@@ -89,29 +97,28 @@ def test_predictions_python_and_exports_use_what_the_folder_keeps(
 def test_other_weights_are_never_answered_with_an_old_calibration(
     calibrated, tmp_path, caplog
 ):
-    calibrated(do_train=True, finetuning={"num_train_epochs": 3.0})
-    caplog.clear()
-    calibrated(do_predict=True)
-    assert "calibration.json belongs to other weights" in caplog.text
-    assert "--do_eval --calibrate" in caplog.text
-    assert json.loads((tmp_path / "out/metrics.json").read_text())
-    now = results(tmp_path)
-    calibrated(do_predict=True, use_calibration=False)
-    np.testing.assert_array_equal(now, results(tmp_path))
-
-
-def test_an_encoder_of_other_weights_is_not_answered_with_the_calibration(
-    calibrated, tmp_path, caplog
-):
     """The output layer is the same, as that of a model with fewer layers."""
     out = str(tmp_path / "out")
     weights = checkpoints.open_checkpoint(out)
     values = {name: weights.read(name) for name in weights.shapes}
     values["bert/encoder/layer_0/output/LayerNorm/beta"] += 1
     checkpoints.write(weights.prefix, values)
-    expected = bert.load(out, use_calibration=False).predict(["a fine film"])
+    (tmp_path / "out/model.ckpt-6.resume.json").unlink()  # has a checksum
+    calibrated(do_predict=True)
+    assert "calibration.json belongs to other weights" in caplog.text
+    assert "--do_eval --calibrate" in caplog.text
+    now = results(tmp_path)
     caplog.clear()
-    assert bert.load(out).predict(["a fine film"]) == expected
+    calibrated(do_predict=True, use_calibration=False)
+    np.testing.assert_array_equal(now, results(tmp_path))
+    assert "calibration" not in caplog.text
+    lines = (tmp_path / "data/test.jsonl").read_text().splitlines()
+    texts = [json.loads(line)["text"] for line in lines]
+    found = [
+        [*x["probabilities"].values()] for x in bert.load(out).predict(texts)
+    ]
+    # Python predicts in batches of other lengths.
+    np.testing.assert_allclose(found, now, atol=1e-5)
     assert "calibration.json belongs to other weights" in caplog.text
 
 
@@ -168,21 +175,12 @@ def test_a_converted_model_is_calibrated_if_its_answers_stay(
     assert bert.load(smaller).predict(texts)
 
 
-def test_metrics_and_the_page_have_the_table(calibrated, tmp_path):
-    calibrated(do_eval=True, calibrate=True)
-    told = json.loads((tmp_path / "out/metrics.json").read_text())
+def test_metrics_and_the_page_have_the_table(fitted):
+    told = json.loads((fitted / "out/metrics.json").read_text())
     of_dev = told["calibration"]["dev"]
     assert set(of_dev) >= {"temperature", "thresholds", "answers_above"}
-    page = (tmp_path / "out/errors.html").read_text()
+    page = (fitted / "out/errors.html").read_text()
     assert '"answers_above": [{"above": 0.0, "coverage": 1.0' in page
-
-
-def test_a_damaged_file_names_its_remedy(calibrated, tmp_path):
-    path = tmp_path / "out/calibration.json"
-    facts = json.loads(path.read_text()) | {"temperature": "hot"}
-    path.write_text(json.dumps(facts))
-    with pytest.raises(ValueError, match="damaged.*--calibrate, or remove"):
-        calibrated(do_predict=True)
 
 
 @pytest.mark.parametrize(
@@ -208,11 +206,15 @@ def test_calibrating_what_cannot_be_is_refused_early(
     assert not [*(tmp_path / "out").glob("*.tf_record*")]
 
 
-@pytest.mark.parametrize(
-    "damage", [{"temperature": 0}, {"thresholds": [0.1, 0.2, 0.3]}]
-)
-def test_a_damaged_calibration_is_refused(calibrated, tmp_path, damage):
-    path = tmp_path / "out/calibration.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
-    with pytest.raises(ValueError, match="is damaged.*--calibrate"):
-        calibrated(do_predict=True)
+def test_a_damaged_calibration_is_refused(fitted, tmp_path):
+    """The error names the remedy."""
+    model = modeling.load(str(fitted / "out")).model
+    facts = json.loads((fitted / "out/calibration.json").read_text())
+    for damage in (
+        {"temperature": "hot"},
+        {"temperature": 0},
+        {"thresholds": [0.1, 0.2, 0.3]},
+    ):
+        (tmp_path / "calibration.json").write_text(json.dumps(facts | damage))
+        with pytest.raises(ValueError, match="damaged.*--calibrate, or remove"):
+            calibrating.find(str(tmp_path), "", model)

@@ -64,19 +64,31 @@ def never(monkeypatch):
 
 @pytest.fixture(scope="module")
 def student(goldens, finished_classifier, tmp_path_factory):
-    """A finished student, and its options."""
+    """A finished student, its options, and the number of its steps.
+
+    It learns from eight texts without labels, too.
+    """
     folder = tmp_path_factory.mktemp("student")
-    options = student_of(goldens, folder, finished_classifier)
-    classifier.run(options)
-    return folder / "out", options
+    more = folder / "more.jsonl"
+    rows = [{"text": "the old mill " * n} for n in range(1, 9)]
+    more.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = student_of(
+        goldens, folder, finished_classifier, unlabeled_file=str(more)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        losses = record_losses(patch)
+        classifier.run(options)
+    return folder / "out", options, len(losses)
 
 
 def test_records_have_the_teachers_logits(student, finished_classifier):
-    folder, _ = student
+    folder, _, num_steps = student
+    assert num_steps == 2 * (24 + 8) / 8
     loaded = modeling.load(str(finished_classifier / "out"))
     plain = list(tfrecord.read_records(str(folder / "train.tf_record")))
     taught = list(tfrecord.read_records(str(folder / RECORDS)))
-    assert [a.startswith(b) for a, b in zip(taught, plain, strict=True)]
+    plain += tfrecord.read_records(str(folder / "unlabeled.tf_record"))
+    assert all(a.startswith(b) for a, b in zip(taught, plain, strict=True))
     examples = [tf.train.Example.FromString(record) for record in taught]
     found = {
         name: np.array(
@@ -90,7 +102,7 @@ def test_records_have_the_teachers_logits(student, finished_classifier):
         )
         for name in reading.feature_names(str(folder / RECORDS))
     }
-    assert found["is_labeled"].tolist() == [[1]] * 24
+    assert found["is_labeled"].tolist() == [[1]] * 24 + [[0]] * 8
     batch = {
         name: tf.constant(found[name], tf.int32)
         for name in ("input_ids", "input_mask", "segment_ids")
@@ -104,18 +116,19 @@ def test_records_have_the_teachers_logits(student, finished_classifier):
 
 
 def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
-    folder, options = student
+    folder, options, _ = student
     shutil.copytree(folder, tmp_path / "out")
     later = options.replace(
         output_dir=str(tmp_path / "out"),
         num_train_epochs=3.0,
         teacher_dir="",
+        unlabeled_file="",
         given=frozenset(["do_train"]),
     )
     never(monkeypatch)
     losses = record_losses(monkeypatch)
-    assert classifier.run(later).step == 9
-    assert len(losses) == 3  # it went on
+    assert classifier.run(later).step == 12
+    assert len(losses) == 4  # it went on
     for name, value in options.distillation.remembered.items():
         described = json.loads((tmp_path / "out/task.json").read_text())
         assert described["distillation"][name] == value
@@ -123,10 +136,10 @@ def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
 
 @pytest.mark.all
 def test_a_stopped_run_ends_as_an_uninterrupted_one(
-    student, goldens, finished_classifier, tmp_path, monkeypatch
+    student, tmp_path, monkeypatch
 ):
-    folder, _ = student
-    options = student_of(goldens, tmp_path, finished_classifier)
+    folder, options, _ = student
+    options = options.replace(output_dir=str(tmp_path / "out"))
 
     class Stop(Exception):
         pass
@@ -159,9 +172,10 @@ def test_without_weight_it_is_the_run_without_a_teacher(
 def test_another_teacher_or_weight_is_refused_on_resume(
     student, finished_classifier, tmp_path
 ):
-    folder, options = student
+    folder, options, _ = student
     kept = {path.name: path.read_bytes() for path in folder.glob("*.*")}
-    other = tmp_path / "other"
+    other, more = tmp_path / "other", tmp_path / "more.jsonl"
+    more.write_text('{"text": "the old mill "}\n')
     shutil.copytree(finished_classifier / "out", other)
     prefix = str(
         other / json.loads((other / "task.json").read_text())["weights"]
@@ -173,35 +187,12 @@ def test_another_teacher_or_weight_is_refused_on_resume(
         ({"distill_weight": 0.75}, "distill_weight 0.5 -> 0.75"),
         ({"distill_temperature": 3.0}, "distill_temperature 2.0 -> 3.0"),
         ({"teacher_dir": str(other)}, r"teacher \(sha256\)"),
+        ({"unlabeled_file": str(more)}, r"unlabeled \(sha256\)"),
     ):
         with pytest.raises(ValueError, match=f"{what}.*another --output_dir"):
             classifier.run(options.replace(**change))
     now = {path.name: path.read_bytes() for path in folder.glob("*.*")}
     assert now == kept
-
-
-def test_examples_without_labels_are_added(
-    goldens, finished_classifier, tmp_path, monkeypatch
-):
-    more = tmp_path / "more.jsonl"
-    rows = [{"text": "the old mill " * n} for n in range(1, 9)]
-    more.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = student_of(
-        goldens, tmp_path, finished_classifier, unlabeled_file=str(more)
-    )
-    losses = record_losses(monkeypatch)
-    classifier.run(options)
-    assert len(losses) == 2 * (24 + 8) / 8
-    found = [
-        tf.train.Example.FromString(record).features.feature
-        for record in tfrecord.read_records(str(tmp_path / "out" / RECORDS))
-    ]
-    labeled = [one["is_labeled"].int64_list.value[0] for one in found]
-    assert labeled == [1] * 24 + [0] * 8
-    # A changed file is another train set.
-    more.write_text(json.dumps(rows[0]) + "\n")
-    with pytest.raises(ValueError, match=r"unlabeled \(sha256\)"):
-        classifier.run(options)
 
 
 def refused(options, match):

@@ -73,8 +73,8 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
     assert (tmp_path / "out/test_results.tsv").read_bytes() == answers
 
 
-def test_the_head_of_means_is_remembered_and_answers(run, goldens, tmp_path):
-    run(head="mean")
+def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
+    run(head="mean", do_eval=False)
     lines = (tmp_path / "data/test.jsonl").read_text("utf-8").splitlines()
     model = bert.load(tmp_path / "out")
     answers = model.predict([json.loads(line)["text"] for line in lines])
@@ -87,22 +87,17 @@ def test_the_head_of_means_is_remembered_and_answers(run, goldens, tmp_path):
     # It has the variables of a linear head, which reads the pooled [CLS].
     with pytest.raises(ValueError, match="--head 'mean' -> 'linear'. Give"):
         run(head="linear")
-    options = options_of(
-        goldens,
-        tmp_path,
-        finetuning={"init_checkpoint": str(tmp_path / "out")},
-        do_train=False,
-        head="linear",
-    )
+    other = {"init_checkpoint": str(tmp_path / "out")}
+    other["output_dir"] = str(tmp_path / "other")
     with pytest.raises(ValueError, match="--head 'mean' -> 'linear'. Give"):
-        classifier.run(options.replace(output_dir=str(tmp_path / "other")))
+        run(other, do_train=False, head="linear")
 
 
 def test_a_given_number_of_checkpoints_is_kept(run, tmp_path):
     (tmp_path / "data/dev.jsonl").unlink()
     share = {"kind": "single", "dev_share": 0.25}
     more = {"keep_checkpoint_max": 2, "save_checkpoints_steps": 1}
-    first = run(more, task_options=share)
+    first = run(more, task_options=share, do_predict=False)
     last = steps(tmp_path)[-1]
     assert steps(tmp_path) == [last - 1, last]
     written = (tmp_path / "out/dev_predictions.tsv").read_bytes()
@@ -146,11 +141,9 @@ def test_best_weights_are_the_same_without_slots(run, tmp_path):
     assert not any("adam" in n for n in names(path.with_suffix("")))
 
 
-@pytest.mark.parametrize("num_new", [0, 3])
-def test_a_finished_model_is_scored_before_it_is_trained_further(
-    goldens, tmp_path, finished_classifier, caplog, monkeypatch, num_new
-):
-    caplog.set_level("INFO", logger="absl")
+@pytest.fixture
+def asked(monkeypatch):
+    """The labels that an earlier model lacks, each time it is scored."""
     asked, score = [], TaskScorer.score
 
     def scored(self, unknown=()):
@@ -158,21 +151,25 @@ def test_a_finished_model_is_scored_before_it_is_trained_further(
         return score(self, unknown)
 
     monkeypatch.setattr(TaskScorer, "score", scored)
-    write_table(tmp_path / "data", "single")
+    return asked
+
+
+def test_a_finished_model_is_scored_before_it_is_trained_further(
+    run, tmp_path, finished_classifier, caplog, asked
+):
+    caplog.set_level("INFO", logger="absl")
     row = json.dumps({"text": "a new snow", "label": "a new label"})
     for name in ("train", "dev"):
         with (tmp_path / f"data/{name}.jsonl").open("a") as file:
-            file.write(f"{row}\n" * num_new)
+            file.write(f"{row}\n" * 3)
     old = str(finished_classifier / "out")
-    finetuning = {"init_checkpoint": old, "num_train_epochs": 1.0}
-    classifier.run(options_of(goldens, tmp_path, finetuning=finetuning))
-    said = f"--init_checkpoint={old} was trained on 24 examples"
-    assert said in caplog.text
+    run({"init_checkpoint": old, "num_train_epochs": 1.0}, do_predict=False)
+    assert f"t={old} was trained on 24 examples" in caplog.text
     (line,) = [x for x in caplog.messages if "before and after" in x]
     before = json.loads((finished_classifier / "out/metrics.json").read_text())
     # It answers as before, and never with the label that it does not have.
-    assert asked == [["a new label"] * bool(num_new)]
-    right = before["dev"]["accuracy"] * 9 / (9 + num_new)
+    assert asked == [["a new label"]]
+    right = before["dev"]["accuracy"] * 9 / (9 + 3)
     assert f"accuracy {right:.4f} -> " in line
 
 
@@ -190,7 +187,7 @@ def said_of(caplog, set_name):
     ],
 )
 def test_rows_that_an_earlier_model_has_not_seen_are_named(
-    goldens, tmp_path, finished_classifier, caplog, long_text
+    goldens, tmp_path, finished_classifier, caplog, asked, long_text
 ):
     caplog.set_level("INFO", logger="absl")
     given, finetuning = {"do_predict": False}, {"num_train_epochs": 1.0}
@@ -220,6 +217,7 @@ def test_rows_that_an_earlier_model_has_not_seen_are_named(
     # All, learned before, of these with another label, new.
     assert said_of(caplog, "train") == ([30, 24, 1, 6], f": {lines}; ...")
     assert said_of(caplog, "dev") == ([10, 1, 0], ".")
+    assert asked == [[]]  # It has all labels.
 
 
 def test_what_shapes_the_training_is_warned_of(
@@ -227,24 +225,26 @@ def test_what_shapes_the_training_is_warned_of(
 ):
     shutil.copytree(finished_classifier / "out", tmp_path / "out")
     quick = {"do_eval": False, "do_predict": False}
-    for epochs, weights, window, said in (
-        (3.0, (1.0, 2.0), 0, "class_weights [] -> [1.0, 2.0]"),
-        (4.0, (), 7, "class_weights [1.0, 2.0] -> []"),
-        (5.0, (), 0, "shuffle_window 7 -> 0"),
+    for epochs, weights, window, *changes in (
+        (3.0, (1.0, 2.0), 7, "weights [] -> [1.0, 2.0]", "window 0 -> 7"),
+        (4.0, (), 0, "weights [1.0, 2.0] -> []", "window 7 -> 0"),
     ):
         finetuning = {"num_train_epochs": epochs, "shuffle_window": window}
         run(finetuning, class_weights=weights, **quick)
         (message,) = (x for x in caplog.messages if "other settings" in x)
-        assert said in message and "num_train_steps" in message
+        assert all(x in message for x in (*changes, "num_train_steps"))
         # The answers of the weights before are there, too.
         for name in ("predictions.tsv", "test_results.tsv"):
             assert f"{name} was written before step" in caplog.text
         caplog.clear()
 
 
-def test_labels_without_a_row_in_a_dev_file_are_said(run, tmp_path, caplog):
+def test_labels_without_a_row_in_a_dev_file_are_said(
+    run, tmp_path, finished_classifier, caplog
+):
+    shutil.copytree(finished_classifier / "out", tmp_path / "out")
     path = tmp_path / "data/dev.jsonl"
     rows = [x for x in path.read_text().splitlines(True) if '"l0"' in x]
     path.write_text("".join(rows))
-    run({"num_train_epochs": 0.4}, do_predict=False)
+    run(do_train=False, do_predict=False)
     assert "The dev set has no row of the labels l1." in caplog.text

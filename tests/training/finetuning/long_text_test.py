@@ -198,7 +198,7 @@ def test_the_model_answers_texts_as_the_run_did(runs, tmp_path, kind):
 
 
 def test_words_are_labelled_once_also_by_the_export(goldens, tmp_path):
-    run_windows(goldens, tmp_path, "tagging")
+    run_windows(goldens, tmp_path, "tagging", do_eval=False)
     out = tmp_path / "out"
     lines = (out / "predictions.tsv").read_text().splitlines()
     rows = texts_of(tmp_path, "test")

@@ -13,6 +13,7 @@ from data.finetuning.long_text import LongTextOptions
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
+from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.conversion_options import ConversionOptions
@@ -40,8 +41,11 @@ def answers_in(folder):
 
 
 @pytest.fixture(scope="module")
-def trained(goldens, tmp_path_factory):
-    """A classifier with as many unusual settings as possible."""
+def stopped(goldens, tmp_path_factory):
+    """A classifier with as many unusual settings as possible.
+
+    Its run is stopped after the training.
+    """
     folder = tmp_path_factory.mktemp("trained")
     write_table(folder / "data", "single")
     (folder / "data/test.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
@@ -54,8 +58,23 @@ def trained(goldens, tmp_path_factory):
         never_split=("[MASK]",),
         long_text=LongTextOptions(mode="windows", stride=5, pooling="max"),
     )
-    run(options)
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier, "write_dev_predictions", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(options)
+    shutil.copytree(folder / "out", folder / "stopped")
     return folder, options
+
+
+@pytest.fixture(scope="module")
+def trained(stopped):
+    """The finished run."""
+    run(stopped[1])
+    return stopped
 
 
 def later(options, given=(), **changes):
@@ -72,49 +91,43 @@ def later(options, given=(), **changes):
     )
 
 
-def test_a_command_with_fewer_flags_gives_the_same_answers(trained):
-    folder, options = trained
-    before = of_folder(folder)
-    answers = answers_in(folder)
-    model = bert.load(str(folder / "out"))
-    predicted = model.predict([TEXT])
-    run(later(options))
-    assert answers_in(folder) == answers
-    assert of_folder(folder) == before
-    assert before["weights"].startswith("best/")
-    assert bert.load(str(folder / "out")).predict([TEXT]) == predicted
+def test_python_gives_the_same_answers(trained):
+    folder = trained[0] / "out"
+    assert description.read(str(folder)).weights.startswith("best/")
+    (answer,) = bert.load(str(folder)).predict([TEXT])
+    row = (folder / "test_results.tsv").read_text().split()
+    assert [*answer["probabilities"].values()] == pytest.approx(
+        [*map(float, row)], abs=1e-5
+    )
 
 
 def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
+    """A command with fewer flags gives the same answers before and after."""
     folder, options = trained
     before = of_folder(folder)
-    answers = (folder / "out/test_results.tsv").read_bytes()
-    vocabulary = (folder / "out/vocab.txt").read_bytes()
+    kept = "test_results.tsv", "predictions.tsv", "vocab.txt"
+    files = {name: (folder / "out" / name).read_bytes() for name in kept}
     changes = {"do_lower_case": True, "max_seq_length": 16}
     run(later(options, changes, do_eval=False, **changes))
     for name in changes:
         assert f"--{name}={changes[name]}, but the model of " in caplog.text
-    assert (folder / "out/test_results.tsv").read_bytes() != answers
+    results = (folder / "out/test_results.tsv").read_bytes()
+    assert results != files["test_results.tsv"]
     assert of_folder(folder) == before
-    assert (folder / "out/vocab.txt").read_bytes() == vocabulary
-    run(later(options, do_eval=False))
-    assert (folder / "out/test_results.tsv").read_bytes() == answers
-
-
-def test_another_folder_takes_the_best_weights_of_a_run(trained, tmp_path):
-    """--save_best is about checkpoints of its own folder, which has none."""
-    folder, options = trained
-    answers = answers_in(folder)
-    out = str(tmp_path / "out")
-    first = {"init_checkpoint": str(folder / "out")}
-    run(later(options, ["init_checkpoint"], output_dir=out, **first))
-    assert answers_in(tmp_path) == answers
+    run(later(options))
+    for name, content in files.items():
+        assert (folder / "out" / name).read_bytes() == content
+    assert of_folder(folder) == before
 
 
 def test_a_folder_without_training_describes_the_last_command(
-    trained, goldens, tmp_path
+    trained, tmp_path
 ):
-    """What an earlier command said of a model elsewhere, or of another one."""
+    """What an earlier command said of a model elsewhere, or of another one.
+
+    --save_best is about checkpoints of its own folder, which has none: the
+    best weights of the model's folder are taken.
+    """
     folder, options = trained
     answers = answers_in(folder)
     (tmp_path / "out").mkdir()
@@ -133,17 +146,13 @@ def test_a_folder_without_training_describes_the_last_command(
     assert answers_in(tmp_path) == answers
     # The labels of another model are its own.
     write_table(tmp_path / "data", "single")
-    for path in (tmp_path / "data").iterdir():
+    other = shutil.copytree(folder / "out", tmp_path / "other")
+    for path in [*(tmp_path / "data").iterdir(), other / "task.json"]:
         path.write_text(path.read_text().replace('"l1"', '"new"'))
-    other = options_of(
-        goldens,
-        tmp_path,
-        task_options={"kind": "single", "label_column": "label"},
-        finetuning={"output_dir": str(tmp_path / "other")},
-    )
-    run(other)
-    first = {"init_checkpoint": str(tmp_path / "other")}
-    run(later(other, first, output_dir=str(tmp_path / "out"), **first))
+    (other / "labels.txt").write_text("l0\nnew\n")
+    first = {"init_checkpoint": str(other)}
+    here["data_dir"] = str(tmp_path / "data")
+    run(later(options, first, **here, **first))
     assert of_folder(tmp_path)["labels"] == ["l0", "new"]
 
 
@@ -193,7 +202,7 @@ def test_another_column_than_the_default_is_warned_of(
     for column in "label", "other":
         other = {"output_dir": str(folder), "do_eval": False}
         other["task_options"] = {"label_column": column}
-        run(later(trained[1], ["label_column"], **other))
+        classifier.Run(later(trained[1], ["label_column"], **other))
         warning = f"--label_column={column}, but the model of"
         assert (warning in caplog.text) == (column == "other")
 
@@ -222,17 +231,16 @@ def test_questions_are_not_asked_of_a_classifier(trained, goldens):
         questions.run(options)
 
 
-def test_the_usual_stride_is_not_another_one(goldens, tmp_path, caplog):
-    windows = LongTextOptions(mode="windows")
-    write_table(tmp_path / "data", "single")
+def test_the_usual_stride_is_not_another_one(trained, tmp_path, caplog):
+    folder = shutil.copytree(trained[0] / "out", tmp_path / "out")
+    windows = LongTextOptions(mode="windows", pooling="max")
+    facts = of_folder(tmp_path) | {"stride": windows.stride_of(24)}
+    (folder / "task.json").write_text(json.dumps(facts))
     given = {"long_text": windows, "max_seq_length": 24}
-    options = options_of(goldens, tmp_path, long_text=windows)
-    run(options)
-    again = later(options, given, **given, do_predict=False, do_eval=True)
-    run(again)
+    again = later(trained[1], given, **given, output_dir=str(folder))
+    classifier.Run(again)
     assert "--long_text" not in caplog.text
-    other = windows.replace(stride=3)
-    run(again.replace(long_text=other))
+    classifier.Run(again.replace(long_text=windows.replace(stride=3)))
     assert "--long_text_stride=3, but the model of" in caplog.text
 
 
@@ -254,8 +262,8 @@ def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
 
 def test_training_from_random_weights_is_said(goldens, tmp_path, caplog):
     write_table(tmp_path / "data", "single")
-    first = {"init_checkpoint": None, "num_train_epochs": 1.0}
-    run(options_of(goldens, tmp_path, finetuning=first, do_predict=False))
+    first = {"init_checkpoint": None}
+    classifier.Run(options_of(goldens, tmp_path, finetuning=first))
     assert "Training begins with random weights" in caplog.text
 
 
@@ -325,41 +333,28 @@ def test_another_task_has_its_own_options(trained, goldens):
         run(later(trained[1], ["task_name"], task_name="CoLA", data_dir=data))
 
 
-def test_a_stopped_run_remembers_too(goldens, tmp_path, monkeypatch, caplog):
-    write_table(tmp_path / "data", "single")
-    options = options_of(goldens, tmp_path, do_lower_case=False)
-
-    def stop(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(classifier, "write_dev_predictions", stop)
-        with pytest.raises(KeyboardInterrupt):
-            run(options)
-    out = str(tmp_path / "out")
+def test_a_stopped_run_remembers_too(stopped, tmp_path, caplog):
+    out = str(shutil.copytree(stopped[0] / "stopped", tmp_path / "out"))
     with pytest.raises(ValueError, match="not finished"):
         saved_model.describes_export(out, {})
     unfinished = f"{out} holds a run that is not finished"
     bert.load(out)
     assert unfinished in caplog.text
     caplog.clear()
-    run(later(options))
+    run(later(stopped[1], output_dir=out, do_eval=False))
     assert unfinished in caplog.text
     with pytest.raises(ValueError, match="not finished"):
         description.read(out)
     found = description.find(out)
     assert (found.do_lower_case, found.max_seq_length) == (False, 24)
-    run(options)
-    assert description.read(out).weights.startswith("model.ckpt-")
 
 
 def test_what_the_flags_say_describes_a_folder_of_the_original(
-    goldens, tmp_path
+    finished_classifier, goldens, tmp_path
 ):
     """It has checkpoints alone: `--do_export` needs no other work."""
-    write_table(tmp_path / "data", "single")
-    options = options_of(goldens, tmp_path)
-    run(options)
+    shutil.copytree(finished_classifier, tmp_path, dirs_exist_ok=True)
+    options = options_of(goldens, tmp_path, finetuning=CLASSIFIER)
     for name in "task.json", "vocab.txt", "labels.txt":
         (tmp_path / "out" / name).unlink()
     works = dict.fromkeys(("do_eval", "do_predict"), False)
@@ -377,5 +372,5 @@ def test_a_checkpoint_tells_of_lost_windows(trained, tmp_path):
     command = options.replace(**here, given=frozenset({"long_text"}))
     with pytest.raises(ValueError, match="no task.json.* long_text_stride 5"):
         run(command.replace(long_text=LongTextOptions()))
-    run(command)
+    run(command.replace(do_eval=False))
     assert of_folder(tmp_path)["stride"] == 5

@@ -21,10 +21,8 @@ from training.config.extraction_options import (
 from training.config.finetuning_options import (
     ClassifierOptions,
     FinetuningOptions,
-    TrialOptions,
 )
 from training.config.run_options import DeviceOptions, TrainOptions
-from training.many_runs import trials
 from training.runs import classifier, pretraining, questions
 from training.runs import vectors as extraction
 from training.start import description, found_files
@@ -35,7 +33,7 @@ NOTHING = {"vocab_file": None, "bert_config_file": None}
 
 @pytest.fixture
 def released(goldens, tmp_path):
-    return write_original(goldens, tmp_path / "released")
+    return write_original(goldens, tmp_path / "released", "first_layer.json")
 
 
 @pytest.fixture
@@ -217,50 +215,9 @@ def test_options_without_any_place_are_refused_at_once(tmp_path):
         )
 
 
-def classifier_options(tmp_path, **changes):
-    train = TrainOptions(
-        output_dir=str(tmp_path / "out"),
-        num_train_steps=1,
-        train_batch_size=8,
-        learning_rate=1e-3,
-    )
-    finetuning = FinetuningOptions(
-        train=train,
-        device=DeviceOptions(),
-        max_seq_length=16,
-        num_train_epochs=1.0,
-        init_checkpoint=changes.pop("init_checkpoint", None),
-    )
-    return ClassifierOptions(
-        task_name="tsv",
-        data_dir=str(tmp_path / "data"),
-        task_options={"kind": "single"},
-        finetuning=finetuning,
-        **changes,
-    )
-
-
-def test_a_task_is_trained_answered_and_loaded_without_both(released, tmp_path):
-    write_table(tmp_path / "data", "single")
-    once = TrialOptions()
-    out = tmp_path / "out"
-    init = str(released / "bert_model.ckpt")
-    trials.run(
-        classifier_options(tmp_path, do_train=True, init_checkpoint=init), once
-    )
-    shutil.rmtree(released)
-    trials.run(classifier_options(tmp_path, do_predict=True), once)
-    answers = (out / "predictions.tsv").read_text("utf-8").splitlines()
-    loaded = modeling.load(str(out))
-    assert (loaded.kind, loaded.labels) == ("classification", ["l0", "l1"])
-    assert loaded.max_seq_length == 16
-    assert answers[0].split("\t")[2:] == loaded.labels
-
-
 def test_questions_are_answered_without_both(
     goldens, released, tmp_path, answered_questions
 ):
-    shutil.copy(goldens / "first_layer.json", released / "bert_config.json")
     finetuned = goldens / "squad/finetuned_v1.1/model.ckpt-60"
     for ending in ".index", ".data-00000-of-00001":
         shutil.copy(
@@ -280,7 +237,7 @@ def test_vectors_are_the_same_without_both(goldens, released, tmp_path):
     options = ExtractionOptions(
         input_file=str(goldens / "extract_features/input.txt"),
         output_file=str(tmp_path / "one.jsonl"),
-        bert_config_file=str(goldens / "bert_config.json"),
+        bert_config_file=str(goldens / "first_layer.json"),
         init_checkpoint=str(released / "bert_model.ckpt"),
         vocab_file=str(goldens / "vocab.txt"),
         max_seq_length=64,

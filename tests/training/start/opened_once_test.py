@@ -7,6 +7,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
+import modeling
 from data.storage import files
 from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_original
@@ -16,8 +17,15 @@ from training.config.extraction_options import (
     ExtractionOptions,
     VectorOptions,
 )
+from training.config.finetuning_options import TrialOptions
 from training.config.run_options import DeviceOptions
-from training.runs import classifier, pretraining, vectors
+from training.many_runs import trials
+from training.runs import pretraining, vectors
+
+
+@pytest.fixture
+def released(goldens, tmp_path):
+    return write_original(goldens, tmp_path / "released", "first_layer.json")
 
 
 @pytest.fixture
@@ -49,8 +57,8 @@ def times(opened, folder, *names):
     return {name: opened[f"{folder}/{name}"] for name in names}
 
 
-def test_a_run_and_a_later_command(goldens, tmp_path, opened):
-    released = write_original(goldens, tmp_path / "released")
+def test_a_run_and_a_later_command(goldens, tmp_path, released, opened):
+    """No flag gives the vocabulary and the configuration."""
     data, out = tmp_path / "data", tmp_path / "out"
     write_table(data, "single")
     options = options_of(
@@ -65,7 +73,8 @@ def test_a_run_and_a_later_command(goldens, tmp_path, opened):
         do_eval=False,
         given=frozenset(),
     )
-    classifier.run(options)
+    once = TrialOptions()
+    trials.run(options, once)
     # The vocabulary is read, and copied to output_dir.
     assert times(
         *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
@@ -74,14 +83,20 @@ def test_a_run_and_a_later_command(goldens, tmp_path, opened):
     # Tables are read as streams, anew for each use: labels, checks, records.
     assert max(times(opened, data, "train.jsonl", "test.jsonl").values()) <= 6
     opened.clear()
+    shutil.rmtree(released)
+    (out / "predictions.tsv").unlink()
     later = options.replace(do_train=False)
-    classifier.run(later.replace(init_checkpoint=None))
+    trials.run(later.replace(init_checkpoint=None), once)
     names = ("bert_config.json", "vocab.txt", "task.json")
     assert times(opened, out, *names) == dict.fromkeys(names, 1)
+    answers = (out / "predictions.tsv").read_text("utf-8").splitlines()
+    loaded = modeling.load(str(out))
+    assert (loaded.kind, loaded.labels) == ("classification", ["l0", "l1"])
+    assert loaded.max_seq_length == 24
+    assert answers[0].split("\t")[2:] == loaded.labels
 
 
-def test_a_pretraining(goldens, tmp_path, opened):
-    released = write_original(goldens, tmp_path / "released")
+def test_a_pretraining(goldens, tmp_path, released, opened):
     records = tmp_path / "records"
     shutil.copy(goldens / RECORDS, records)
     shard = {"file": "records", "counts": {"examples": 1}}
@@ -115,8 +130,7 @@ def test_a_pretraining(goldens, tmp_path, opened):
     }
 
 
-def test_vectors(goldens, tmp_path, opened):
-    released = write_original(goldens, tmp_path / "released")
+def test_vectors(goldens, tmp_path, released, opened):
     vectors.run(
         ExtractionOptions(
             input_file=str(goldens / "extract_features/input.txt"),
