@@ -172,7 +172,7 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     for folder, weights in (theirs, "."), (back, "bert_model.ckpt"):
         found = json.loads((folder / "task.json").read_text())
         assert found == written | {"weights": weights}
-    assert bert.load(str(back)).answer([question]) == expected
+        assert bert.load(str(folder)).answer([question]) == expected
     swapped = (ours / "vocab.txt").read_text().splitlines()
     swapped[-2:] = swapped[-1], swapped[-2]
     (tmp_path / "swapped.txt").write_text("\n".join(swapped) + "\n")

@@ -122,7 +122,7 @@ def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
 
 
 def test_a_command_with_fewer_flags_answers_as_trained(
-    finished, goldens, tmp_path, same_outputs
+    finished, goldens, tmp_path
 ):
     folder, results = copied(finished, tmp_path), finished[1]
     again = options_of(
@@ -140,6 +140,12 @@ def test_a_command_with_fewer_flags_answers_as_trained(
     described = json.loads((folder / "out/task.json").read_text())
     assert described["max_seq_length"] == 12
     assert described["data"]["loss"] == "negatives"
+    # The flags that say how texts are read, and what trains.
+    assert {*described["data"]} == {
+        *("loss", "similarity_scale", "task_name", "eval_task_name"),
+        *("text_columns", "label_column", "separator", "quoted"),
+        *("drop_missing", "evaluation"),
+    }
 
 
 @pytest.mark.parametrize(
