@@ -65,6 +65,7 @@ class TableFiles:
         is_json = self._format(path) == ".jsonl"
         if is_json:  # each row has its own names
             columns = [column._replace(number=None) for column in columns]
+        # The id column, if there is one, is the last.
         needed = columns[: len(columns) - bool(self.id_column)]
         if is_json:
             required = columns[len(needed) :] if self.drop_missing else columns

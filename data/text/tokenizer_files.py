@@ -70,7 +70,7 @@ class TokenizerSettings:
     never_split: tuple[str, ...] = ()
 
     def lower_case(self, given: bool | None, vocab: Mapping[str, int]) -> bool:
-        """Returns `given`, else what is said, else whether it is uncased."""
+        """`given`, else `do_lower_case`, else whether `vocab` is uncased."""
         known = given, self.do_lower_case, not is_cased(vocab)
         return next(lower for lower in known if lower is not None)
 
