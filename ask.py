@@ -75,7 +75,7 @@ class AskingOptions(Settings):
         choices=tuple(_WRITERS),
     )
     top_k: int | None = optional(
-        "Fillings of each [MASK]. Default: 5.", least=1
+        "Fillings of each [MASK]. Default: as the model says, else 5.", least=1
     )
     max_seq_length: int | None = optional(
         "Wordpieces of a text. Default: as in training.",

@@ -348,8 +348,9 @@ def train_vectors(
 
     `train` and `dev` are tables or files, see `finetune`; columns `text_a`,
     `text_b` and `score`, or `text` to learn a teacher's vectors. None = from
-    the `data_dir` of a `task_name`. `settings` are flags of the program, such
-    as `loss` and `vector_sizes`. Returns metric -> value on the dev set.
+    the `data_dir` of a `task_name`; a dev set only of one of GLUE's, or of an
+    `eval_task_name`. `settings` are flags of the program, such as `loss` and
+    `vector_sizes`. Returns metric -> value on the dev set.
     """
     from training.many_runs import table_run
 

@@ -1,6 +1,6 @@
 r"""Makes a WordPiece vocabulary from plain text.
 
-    python build_vocab.py --input_file=corpus/*.txt --output_file=vocab.txt
+    python build_vocab.py --input_file='corpus/*.txt' --output_file=vocab.txt
 
     python build_vocab.py --input_file=news.txt,wiki.txt \
         --output_file=vocab.txt --vocab_size=8000 --do_lower_case=false \

@@ -10,7 +10,7 @@ r"""Converts a model between the original's files and Hugging Face's.
 
   python convert_checkpoint.py --model=$BERT_BASE_DIR --output_dir=small \
     --output_format=original --keep_layers=6 --keep_words=8000 \
-    --input_file=corpus/*.txt
+    --input_file='corpus/*.txt'
 
 A folder with config.json and model.safetensors becomes bert_model.ckpt,
 bert_config.json, vocab.txt and, if it has labels, labels.txt. A checkpoint, or

@@ -19,12 +19,14 @@ resumes a run that was stopped, and OUT@64.manifest.json describes the records.
 """
 
 from data.pretraining import tfds_text
+from data.pretraining.data_options import OF_MASKS
 from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.beam_runner import beam_runner
 from data.settings import Settings, optional, setting
 from data.storage import files, manifests
+from data.text import vocabulary
 from training import program
 from training.config import flags
 
@@ -89,6 +91,13 @@ class CreationOptions(Settings):
                     f"--{name}={changed[name]} is for --{needed}, which is not "
                     "given; give both, or neither."
                 )
+        for name in OF_MASKS if "masking" in changed else ():
+            if name in changed:
+                raise ValueError(
+                    f"--{name}={changed[name]}: with --masking=dynamic, "
+                    "run_pretraining.py masks; give it there, or leave "
+                    "--masking out."
+                )
 
 
 def main() -> None:
@@ -99,18 +108,20 @@ def main() -> None:
         options = options.replace(dupe_factor=1)  # training masks in each epoch
     recipe, text, number = options.recipe, options.text, options.num_processes
     output_files = files.expand_shards(options.output_file)
-    if not number:
+    vocab = vocabulary.load_vocab(recipe.vocab_file)
+    vocabulary.warn_of_case(vocab, recipe.vocab_file, recipe.do_lower_case)
+    if options.input_file:
         input_files = files.expand_patterns(options.input_file)
+    if not number:
         in_memory.write_pretraining_data(input_files, output_files, recipe)
         return
     name = options.runner
     runner = beam_runner(name, options.beam_options) if name else None
-    if options.input_file:
-        input_files = files.expand_patterns(options.input_file)
-    else:
+    if not options.input_file:
         # A data set may be large: what is wrong beside it is found before.
         all_shards.check([], output_files, recipe)
-        folder = f"{manifests.data_set_name(output_files)}.tfds-text"
+        folder = manifests.data_set_name(output_files)
+        folder += files.TEXT_FOLDER_SUFFIX
         input_files = tfds_text.write_text_files_in_a_process(text, folder)
     all_shards.write_shards(
         input_files, output_files, recipe, num_processes=number, runner=runner

@@ -21,23 +21,13 @@ from typing import Any
 
 from absl import logging
 
-from data.pretraining.data_options import PretrainingDataOptions
+from data.pretraining.data_options import OF_MASKS, PretrainingDataOptions
 from data.storage import files
 from modeling.config import BertConfig
 from training import program
 from training.config import flags, recipes
 from training.config.pretraining_options import PretrainingOptions
 from training.config.run_options import DeviceOptions, ExportOptions
-
-# The others concern create_pretraining_data.py alone.
-_MASKING = (
-    "masking",
-    "masked_lm_prob",
-    "do_whole_word_mask",
-    "max_ngram_size",
-    "mask_token_prob",
-    "random_token_prob",
-)
 
 
 def main() -> None:
@@ -73,7 +63,7 @@ def _masking() -> PretrainingDataOptions | None:
     """How the run masks its records; None = they are masked, or need not be."""
     if flags.value("masking") == "dynamic":
         return flags.read(PretrainingDataOptions)
-    for name in _MASKING[1:]:
+    for name in OF_MASKS:
         if flags.given(name) is not None:
             raise ValueError(
                 f"--{name} is for records without masks; give "
@@ -177,6 +167,8 @@ if __name__ == "__main__":
     flags.define(
         PretrainingOptions, num_train_steps=100000, num_warmup_steps=10000
     )
-    flags.define(PretrainingDataOptions, only=_MASKING, is_new=True)
+    flags.define(
+        PretrainingDataOptions, only=("masking", *OF_MASKS), is_new=True
+    )
     flags.define(ExportOptions, do_export=False)
     program.run(main)

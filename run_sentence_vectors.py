@@ -37,11 +37,11 @@ def main() -> None:
         if flags.value(name):
             encode_or_search(f"--{name}")
             return
-    if not flags.value("output_dir"):
-        raise ValueError("Flag --output_dir must have a value other than None.")
     known = names_of(SentenceOptions) | names_of(ExportOptions)
     known |= names_of(LogOptions)
     flags.refuse_unread(known, "a command without --do_encode and --do_search")
+    if not flags.value("output_dir"):
+        raise ValueError("Flag --output_dir must have a value other than None.")
     read = functools.partial(flags.read, SentenceOptions)
     task_program.main(("do_train", "do_eval"), read, _run)
 

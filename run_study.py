@@ -29,7 +29,8 @@ def main() -> None:
     study = studies.get(options.study)
     check_rows(study, options)
     if options.scale == PAPER:
-        print(*paper_commands(study, options.study), sep="\n")
+        lines = paper_commands(study, options.study, options.rows)
+        print(*lines, sep="\n")
         return
     options.data.check(study)
     program.load_tensorflow()

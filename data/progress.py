@@ -66,13 +66,14 @@ class Progress(contextlib.AbstractContextManager):
             self._bar.set_postfix_str(figures, refresh=False)
             self._bar.update(count)
         elif time.monotonic() - self._last_line >= self._seconds:
-            self._write_line()
+            # The rate since the last line: the start may have been slower.
+            self._write_line(self._shown, self._last_line)
 
-    def _write_line(self) -> None:
+    def _write_line(self, initial: int, start: float) -> None:
         now = time.monotonic()
         self._last_line = now
         self._shown = self._done
-        rate = (self._done - self._initial) / max(now - self._start, 1e-9)
+        rate = (self._done - initial) / max(now - start, 1e-9)
         line = f"{self._description}: {self._done:,}"
         if self._total is not None:
             line += f"/{self._total:,}"
@@ -89,7 +90,7 @@ class Progress(contextlib.AbstractContextManager):
 
     def __exit__(self, *_):
         if self._bar.disable and self._done > self._shown:
-            self._write_line()
+            self._write_line(self._initial, self._start)
         self._bar.close()
 
 

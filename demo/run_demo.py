@@ -21,6 +21,7 @@ from pathlib import Path
 
 from data.settings import Settings, optional, setting
 from data.storage import files, locks
+from data.text.tokenization import FullTokenizer
 from demo import sizes
 from demo.sizes import Sizes
 from modeling.config import BertConfig
@@ -262,7 +263,8 @@ def _questions(out: Path, do_lower_case: bool) -> list[tuple[str, str]]:
 
     In a text without spaces the word is a character.
     """
-    vocab = set(files.read_lines(f"{out}/vocab.txt"))
+    tokenizer = FullTokenizer(f"{out}/vocab.txt", do_lower_case)
+    vocab = tokenizer.vocab
     found = []
     for line in files.read_lines(f"{out}/eval.txt"):
         words, space, least, most, shortest = line.split(), " ", 6, 14, 3
@@ -271,6 +273,8 @@ def _questions(out: Path, do_lower_case: bool) -> list[tuple[str, str]]:
         is_good = least <= len(words) <= most
         if space:
             is_good &= all(_WORD.fullmatch(_letters(w)) for w in words)
+        # With [CLS] and [SEP].
+        is_good = is_good and len(tokenizer.encode(line)) <= LENGTH - 2
         middle = len(words) // 2
         places = sorted(range(len(words)), key=lambda i: abs(i - middle))
         for i in places if is_good else ():

@@ -37,12 +37,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_267,
-    "training": 11_067,
-    "modeling": 3_801,
-    "studies": 1_372,
-    "demo": 381,
-    "programs": 752,
+    "data": 9_287,
+    "training": 11_079,
+    "modeling": 3_800,
+    "studies": 1_377,
+    "demo": 384,
+    "programs": 758,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -131,7 +131,8 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
 
 def _unexpected(argument: str) -> str:
     """Explains an argument that is not a flag."""
-    before = sys.argv[sys.argv.index(argument, 1) - 1]
+    is_here = argument in sys.argv[1:]  # else in a --flagfile
+    before = sys.argv[sys.argv.index(argument, 1) - 1] if is_here else ""
     name = before.lstrip("-")
     is_switch = name in flags.FLAGS and flags.FLAGS[name].boolean
     text = f"unexpected argument {argument!r}"

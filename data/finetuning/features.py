@@ -14,7 +14,6 @@ from data.tasks.examples import (
     ChoiceExample,
     Example,
     InputExample,
-    PaddingInputExample,
     TaggingExample,
     TextExample,
 )
@@ -103,10 +102,6 @@ class Converter:
 
     def _rows_of(self, number: int, example: Example) -> Iterable[Row]:
         """Returns the rows of an example of any kind except tagging."""
-        if isinstance(example, PaddingInputExample):
-            self.report.num_examples += 1
-            specs = self._options.specs
-            return [{spec.name: [0] * spec.length for spec in specs}]
         self._count(example)
         if self._options.stride:
             return self._windows(number, example)

@@ -5,10 +5,15 @@ from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from data.settings import Settings, positive, setting, share, switch
+from data.text import vocabulary
 
 # Tokens that a vocabulary must have.
 SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
-MASKINGS = ("static", "dynamic")
+# Options of masking: with dynamic masks, those of training.
+OF_MASKS = (
+    *("masked_lm_prob", "do_whole_word_mask", "max_ngram_size"),
+    *("mask_token_prob", "random_token_prob"),
+)
 
 
 class PretrainingDataOptions(Settings, kw_only=False):
@@ -67,7 +72,7 @@ class PretrainingDataOptions(Settings, kw_only=False):
         "static",
         "[new] static = examples have masks; dynamic = run_pretraining.py "
         "draws new masks in every epoch.",
-        choices=MASKINGS,
+        choices=("static", "dynamic"),
     )
 
     def _check(self) -> None:
@@ -147,7 +152,10 @@ class Wordpieces(NamedTuple):
         num_ids = len(starts_word) if with_words else 0
         starts_word += num_ids * [False]
         special = (vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]"))
-        return cls(*special, list(vocab.values()), starts_word, num_ids)
+        # Differs from the original: it draws the ids of empty lines at the end,
+        # too, which the model does not have.
+        ids = [i for i in vocab.values() if i < vocabulary.num_ids(vocab)]
+        return cls(*special, ids, starts_word, num_ids)
 
     @property
     def typecode(self) -> str:

@@ -1,6 +1,7 @@
 """What makes records of text, apart from the names of the files."""
 
 import dataclasses
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -54,7 +55,10 @@ class Recipe(Settings, kw_only=False):
         """All that records depend on, apart from the text, for the manifest."""
         facts = dataclasses.asdict(self)
         facts |= facts.pop("options")
-        facts["vocab_sha256"] = files.sha256(facts.pop("vocab_file"))
+        vocab_file = facts.pop("vocab_file")
+        facts["vocab_sha256"] = files.sha256(vocab_file)
+        if added := vocabulary.added_tokens(os.path.dirname(vocab_file)):
+            facts["added_tokens"] = [[x.id, x.token] for x in added]
         tokens = list(facts.pop("never_split"))  # as JSON has it
         # Without never_split, training takes its own flag.
         return facts | ({"never_split": tokens} if tokens else {})

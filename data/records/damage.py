@@ -163,7 +163,7 @@ def naming_damage(
         raise  # names the record already
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
-        if reading.OUT_OF_RANGE in str(cause):
+        if any(begin in str(cause) for begin in reading.EXPLAINED):
             check_fit(segments, specs)
         if isinstance(cause, _READ_ERRORS):
             if damage := find_damage(segments):

@@ -13,8 +13,10 @@ from data.records.feature_spec import FeatureSpec
 
 # Type on disk -> protobuf field.
 _KINDS = {"int64": "int64_list", "float32": "float_list"}
-# Begin of the errors of `parse_batch` that `check_record` explains.
-OUT_OF_RANGE = "a record holds a value that is out of range"
+_OUT_OF_RANGE = "a record holds a value that is out of range"
+# Parts of the errors of `parse_batch` that `check_record` explains; the second
+# is the name of TensorFlow's operation.
+EXPLAINED = (_OUT_OF_RANGE, "ParseExample")
 
 
 def parse_batch(
@@ -39,7 +41,7 @@ def parse_batch(
         highest = tf.stack([tf.reduce_max(x) for x in values])
         tf.raw_ops.Assert(
             condition=tf.reduce_all(highest < [x.limit for x in limited]),
-            data=[OUT_OF_RANGE, [x.name for x in limited], highest],
+            data=[_OUT_OF_RANGE, [x.name for x in limited], highest],
         )
     # int32, as in the original, because TPUs have no int64.
     return {

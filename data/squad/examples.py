@@ -81,7 +81,6 @@ class SquadReport(RowsReport):
     num_windows: int = 0
     num_without_answer: int = 0
     num_several_answers: int = 0
-    num_not_found: int = 0
     num_queries_cut: int = 0
     num_empty_questions: int = 0
     num_empty_paragraphs: int = 0
@@ -92,7 +91,7 @@ class SquadReport(RowsReport):
         more = {
             "windows without the answer": self.num_without_answer,
             "questions with several answers": self.num_several_answers,
-            "answers not found": self.num_not_found,
+            "answers not found": len(self.not_found),
             "questions cut to --max_query_length": self.num_queries_cut,
             "questions without a word": self.num_empty_questions,
             "paragraphs without a word": self.num_empty_paragraphs,
@@ -154,7 +153,7 @@ def _questions(
 ) -> Iterator[tuple[str, Paragraph, Any]]:
     """Yields place, paragraph and JSON of the questions of one article."""
     paragraphs = _get(content, "paragraphs", list, article)
-    title = str(content.get("title", ""))
+    title = str(content.get("title") or "")
     for number, content in enumerate(paragraphs, start=1):
         where = f"{article}, paragraph {number}"
         context = _get(content, "context", str, where)
@@ -231,7 +230,6 @@ def _set_answer(
         logging.warning("Could not find answer: '%s' vs. '%s'", found, cleaned)
         lost = {"qas_id": example.qas_id, "answer": text, "found": found}
         report.not_found.append(lost)
-        report.num_not_found += 1
         return False
     example.orig_answer_text = text
     example.start_position, example.end_position = start, end

@@ -77,7 +77,7 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
     files.write_text(path, text)
     logging.warning(
         "%d questions are left out: no answer is at answer_start; see %s.",
-        *(report.num_not_found, path),
+        *(len(report.not_found), path),
     )
 
 
@@ -88,7 +88,7 @@ def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     report = questions.report
     if not found:
         what = "question to train on" if is_training else "question"
-        if lost := report.num_not_found:
+        if lost := len(report.not_found):
             what += f"; {lost} answers are not at answer_start"
         raise ValueError(f"{questions.data.name} has no {what}.")
     if is_training:

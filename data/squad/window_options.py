@@ -47,8 +47,8 @@ class AnswerOptions(Settings, kw_only=False):
     null_score_diff_threshold: float | None = setting(
         0.0,
         "Answer nothing if the score of no answer minus the best answer's is "
-        "above this. Default: the threshold that --find_null_threshold saved "
-        "in output_dir.",
+        "above this. Not given: what --find_null_threshold saved in "
+        "output_dir.",
     )
 
 

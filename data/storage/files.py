@@ -29,6 +29,9 @@ _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 # Suffix of the file that describes a record file.
 MANIFEST_SUFFIX = ".manifest.json"
+# Suffix of the folder beside record files with the text of --tfds.
+TEXT_FOLDER_SUFFIX = ".tfds-text"
+_NO_INPUT = (MANIFEST_SUFFIX, TEXT_FOLDER_SUFFIX)
 # `out@64` is TensorFlow's name for out-00000-of-00064 ... out-00063-of-00064.
 _SHARDED = re.compile(r"(.+)@(\d+)")
 _MAX_SHARDS = 99_999  # five digits
@@ -160,9 +163,9 @@ def expand_patterns(patterns: str) -> list[str]:
     """Expands --input_file, a comma-separated list of files and globs.
 
     For example `a.txt,corpus/*.txt,out@64` (see `expand_shards`), in this
-    order; the matches of a glob are sorted, without temporary files and
-    manifests. Raises FileNotFoundError if a pattern matches nothing, or a shard
-    is missing.
+    order; the matches of a glob are sorted, without temporary files, manifests
+    and text folders. Raises FileNotFoundError if a pattern matches nothing, or
+    a shard is missing.
     """
     paths = []
     for pattern in _split(patterns) or [""]:
@@ -174,7 +177,7 @@ def expand_patterns(patterns: str) -> list[str]:
             missing = [path for path in matches if not exists(path)]
         else:
             whole = [x for x in find(pattern) if _INCOMPLETE not in x]
-            matches = [x for x in whole if not x.endswith(MANIFEST_SUFFIX)]
+            matches = [x for x in whole if not x.endswith(_NO_INPUT)]
             missing = [] if matches else [pattern]
         if missing:
             raise FileNotFoundError(

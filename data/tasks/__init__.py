@@ -25,7 +25,6 @@ from data.settings import nearest
 from data.tasks.examples import (  # noqa: F401
     ChoiceExample,
     InputExample,
-    PaddingInputExample,
     TaggingExample,
 )
 from data.tasks.task import (  # noqa: F401
@@ -58,11 +57,15 @@ def get_task(name: str, data_dir: str | None, **options: Any) -> Task:
     require_task(name)
     options = {o: value for o, value in options.items() if value is not None}
     tfds, folder = options.pop("tfds", None), options.pop("tfds_data_dir", None)
-    known = task_options(name)
+    # A data set of tensorflow-datasets has splits, not files.
+    unread, where = (), ""
+    if tfds is not None:
+        unread, where = FILES, f" with --tfds={tfds}"
+    known = [option for option in task_options(name) if option not in unread]
     for option in options:
         if option not in known:
             raise ValueError(
-                f"--task_name={name} has no option --{option}; it takes "
+                f"--task_name={name}{where} has no option --{option}; it takes "
                 f"{', '.join(known) or 'none'}."
             )
     if data_dir and tfds is not None:

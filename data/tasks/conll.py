@@ -115,7 +115,10 @@ class Conll(Task):
             or all(row.value(column) == _NO_VALUE for row in words)
         ):
             return None
-        return to_bio([row.text(column) for row in words])
+        labels = [row.text(column) for row in words]
+        if set_name != "test":
+            rows.check_labels(labels, f"{first.path}, from line {first.line}")
+        return to_bio(labels)
 
     def _sentences(self, path: str) -> Iterator[tuple[int, list[Row]]]:
         """Yields (number of the document, rows of the words)."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 
 @dataclasses.dataclass(slots=True)
@@ -25,16 +25,6 @@ class InputExample:
     def texts(self) -> list[str]:
         """The text, or both."""
         return [x for x in (self.text_a, self.text_b) if x is not None]
-
-
-@dataclasses.dataclass(slots=True)
-class PaddingInputExample:
-    """Padding of a batch; all features are zero, also `is_real_example`.
-
-    Source: PaddingInputExample in run_classifier.py.
-    """
-
-    texts: ClassVar[tuple[str, ...]] = ()
 
 
 @dataclasses.dataclass(slots=True)
@@ -87,4 +77,4 @@ class TextExample:
     vector: Sequence[float] = dataclasses.field(default=(), repr=False)
 
 
-Example = InputExample | PaddingInputExample | ChoiceExample | TaggingExample
+Example = InputExample | ChoiceExample | TaggingExample

@@ -42,7 +42,8 @@ def rows_of(
             elif column in needed and not drops:
                 message = (
                     f"{name}, row {number}: column {column!r} is {value}, "
-                    f"expected a value; {_told(names)}, or leave the row out."
+                    f"expected a value; {_told(names)}, or leave such rows out "
+                    "by drop_missing=True."
                 )
                 bad.append((number, message))
                 break

@@ -38,7 +38,7 @@ class Column(NamedTuple):
     @classmethod
     def parse(cls, text: str, flag: str = "") -> "Column":
         """Parses a name such as `sentence` or a number such as `3`."""
-        number = int(text) if text.lstrip("-").isdigit() else None
+        number = int(text) if text.removeprefix("-").isdecimal() else None
         return cls(text, number, flag)
 
     def __str__(self) -> str:
@@ -240,6 +240,11 @@ def given_labels(labels: Iterable[Any]) -> tuple[str, ...]:
     """Returns the labels of --labels, checked."""
     labels = tuple(map(label_text, labels))
     check_labels(labels, "--labels")
+    if len({*labels}) < len(labels):
+        raise ValueError(
+            f"--labels={','.join(labels):.60} has a label twice; give each "
+            "once."
+        )
     return labels
 
 

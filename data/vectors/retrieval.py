@@ -75,7 +75,7 @@ class PairSet:
             for i, row in enumerate(cosines, start):
                 best = row[right[i]].max()
                 row[right[i]] = -np.inf
-                ranks[i] = 1 + (row >= best).sum()
+                ranks[i] = 1 + (~(row < best)).sum()  # nan is before it, too
         return ranks
 
 

@@ -119,7 +119,7 @@ def _sample_of(vectors: np.ndarray) -> str:
 def files_of(path: str) -> list[str]:
     """Returns the files that an index needs beside its vectors."""
     facts = _read_facts(path)
-    return [manifests.path_of([path]), _place_of_texts(path, facts)]
+    return [manifests.path_of([path]), *_places_of_texts(path, facts)]
 
 
 def _read_facts(path: str) -> dict[str, Any]:
@@ -135,18 +135,17 @@ def _read_facts(path: str) -> dict[str, Any]:
     return facts
 
 
-def _place_of_texts(path: str, facts: Mapping[str, Any]) -> str:
-    """The file of an index's texts, which may be moved together."""
+def _places_of_texts(path: str, facts: Mapping[str, Any]) -> list[str]:
+    """Where an index's texts may be: they can be moved together."""
     file = facts["texts"]["file"]
-    if files.exists(file):
-        return file
     beside = os.path.join(os.path.dirname(path), os.path.basename(file))
-    if not files.exists(beside):
+    found = list(filter(files.exists, (file, beside)))
+    if not found:
         raise FileNotFoundError(
             f"{file}, whose texts {path} has, is gone; put it back, or beside "
             f"the index, or {_AGAIN}."
         )
-    return beside
+    return found
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:
@@ -159,10 +158,11 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"{'; '.join(changed)}. Give the same, or {_AGAIN}."
         )
     vectors = open_array(path, f"{path} is damaged; {_AGAIN}")
-    texts, file = facts["texts"], _place_of_texts(path, facts)
-    sample = _sample_of(vectors)
-    said = facts["count"], facts["sample_sha256"], texts["sha256"]
-    if said != (len(vectors), sample, files.sha256(file)):
-        raise ValueError(f"{path} or {file} was changed since; {_AGAIN}.")
+    texts, places = facts["texts"], _places_of_texts(path, facts)
+    same = (x for x in places if files.sha256(x) == texts["sha256"])
+    file, count = next(same, None), facts["count"]
+    sample = facts["sample_sha256"]
+    if not file or (count, sample) != (len(vectors), _sample_of(vectors)):
+        raise ValueError(f"{path} or {places[0]} was changed since; {_AGAIN}.")
     found = list(read_texts(file, texts["column"]))
     return Index(vectors, found, facts["is_unit"])

@@ -302,8 +302,7 @@ def _discriminator_metrics(batch, replaced, scores):
     hits = tf.cast(tf.equal(found, is_replaced), tf.float32)
     item_losses = tf.nn.sigmoid_cross_entropy_with_logits(is_replaced, scores)
     return {
-        "disc_accuracy": losses.weighted(hits, is_real),
-        "disc_loss": losses.weighted(item_losses, is_real),
+        **losses.metrics("disc", item_losses, hits, is_real),
         "disc_precision": losses.weighted(hits, found * is_real),
         "disc_recall": losses.weighted(hits, is_replaced * is_real),
     }

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from modeling.choices import OBJECTIVES
@@ -49,13 +49,21 @@ _TASKS = {
 _NO_RUN = ("mean", "LM (ppl)")  # from other columns, from the pretraining
 
 
-def paper_commands(study: Study, name: str) -> Iterator[str]:
-    """Yields the lines of a shell script: a study at the paper's size."""
+def paper_commands(
+    study: Study, name: str, asked: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yields the lines of a shell script: a study at the paper's size.
+
+    `asked` are names of rows, () = all.
+    """
     yield f"# {study.title}: {study.source}."
     yield "# corpus/*.txt has a sentence on each line, and a blank line between"
-    yield "# documents; the paper's has 3.3 billion words."
-    rows = study.rows_at(PAPER)
-    pretrained = [row for row in rows if row.source == row.name]
+    yield "# documents; the paper's has 3.3 billion words. vocab.txt is that of"
+    yield "# a released model, or made by build_vocab.py."
+    known = study.rows_at(PAPER)
+    rows = [row for row in known if not asked or row.name in asked]
+    sources = {row.source for row in rows}
+    pretrained = [row for row in known if row.name in sources]
     lines = []
     for row in pretrained:
         lines += [f"\n# {row.title}: pretraining."]

@@ -20,11 +20,13 @@ def test_a_log_gets_lines_with_rate_and_time_left(caplog, monkeypatch):
         now[0] += 10
         progress.advance(100, "loss=1")
         progress.advance(100, "loss=0")
-    # 200 steps in 10 s: 20 steps/s; 600 to go are 30 s. The last line comes
-    # at the end, and only if there is something new to say.
+    # 200 steps in 10 s: 20 steps/s; 600 to go are 30 s. Then the rate is that
+    # since the line before: compilation made the first steps slow. The last
+    # line comes at the end, if there is something new to say, with the rate of
+    # the whole: 400 steps in 20 s.
     assert caplog.messages == [
         "training: 400/1,000 steps, 20 steps/s, 00:30 left, loss=2",
-        "training: 500/1,000 steps, 15 steps/s, 00:33 left, loss=1",
+        "training: 500/1,000 steps, 10 steps/s, 00:50 left, loss=1",
         "training: 600/1,000 steps, 20 steps/s, 00:20 left, loss=0",
     ]
 

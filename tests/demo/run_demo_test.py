@@ -90,6 +90,9 @@ def test_a_small_text_is_not_trained_on_for_all_minutes(
     ],
 )
 def test_a_word_of_any_script_is_asked_for(tmp_path, line, word, question):
-    (tmp_path / "eval.txt").write_text(f"{line}\n", "utf-8")
-    (tmp_path / "vocab.txt").write_text(f"{word}\n", "utf-8")
+    tokens = "".join(f"{x}\n" for x in ("[UNK]", word, "a", "##a"))
+    # Its wordpieces are more than the model reads.
+    long = " ".join(["a" * 12] * 6 + [word])
+    (tmp_path / "eval.txt").write_text(f"{long}\n{line}\n", "utf-8")
+    (tmp_path / "vocab.txt").write_text(tokens, "utf-8")
     assert run_demo._questions(tmp_path, False) == [(question, word)]

@@ -107,6 +107,13 @@ def test_the_program_prints_the_answers_of_python(
             {"choice": "c", "score": 0.5, "probabilities": {"b": 0.25}},
             "c\t0.5000\ta\tb\tc\td",
         ),
+        (
+            "span",
+            "a\tb\tc",
+            ("a", "b\tc"),
+            {"answer": "x\ny", "score": 0.5},
+            "x y\t0.5000\ta\tb\tc",
+        ),
     ],
 )
 def test_lines_of_the_other_kinds(kind, line, asked, answer, text):

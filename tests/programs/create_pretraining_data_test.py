@@ -106,6 +106,10 @@ def test_help_names_every_flag_with_the_originals_default():
             "--beam_options=a --num_processes=1",
             "error: --beam_options=a is for --runner, which is not given; give",
         ),
+        (
+            "--masked_lm_prob=0.3 --masking=dynamic --num_processes=1",
+            "error: --masked_lm_prob=0.3: with --masking=dynamic, run_pretrain",
+        ),
         ("--word_segmenter=ab", "error: --word_segmenter=ab; expected what is"),
         (
             "--word_segmenter=absent:cut --do_whole_word_mask",
@@ -123,3 +127,18 @@ def test_bad_flags_end_in_one_line(goldens, tmp_path, flag, message):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(message)
     assert "Traceback" not in done.stderr
+
+
+def test_a_vocabulary_of_the_other_case_is_warned_of(goldens, tmp_path):
+    tokens = (goldens / "vocab.txt").read_text()
+    words = "".join(f"Word{i}\n" for i in range(300))
+    (tmp_path / "vocab.txt").write_text(tokens + words)
+    (tmp_path / "text.txt").write_text("one\ntwo\n")
+    done = run(
+        f"--input_file={tmp_path}/*.txt",
+        f"--output_file={tmp_path}/out",
+        f"--vocab_file={tmp_path}/vocab.txt",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "vocab.txt has 300 wordpieces with capitals" in done.stderr
+    assert "--do_lower_case=false" in done.stderr

@@ -9,6 +9,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from tests.support.finished_runs import pretraining_options
 from tests.support.pretraining_support import latest_step
+from training.loop.checkpointing import CheckpointManager
 from training.pretraining import run_records
 from training.runs import pretraining
 
@@ -25,6 +26,18 @@ def test_the_checkpoint_of_a_finished_run_is_stripped(finished, tmp_path):
     stripped = checkpoints.Checkpoint(str(tmp_path / "out/bert_model.ckpt"))
     assert "bert/pooler/dense/kernel" in stripped.shapes
     assert not any("adam" in name for name in stripped.shapes)
+
+
+def test_a_runs_own_copy_of_its_vocabulary_may_have_other_bytes(
+    finished, goldens, tmp_path, monkeypatch
+):
+    """As one that was made of a tokenizer.json, or lacks an end of line."""
+    facts = {"vocab_sha256": "of the records"}
+    monkeypatch.setattr(CheckpointManager, "made_from", lambda _: facts)
+    copy = shutil.copy(goldens / "vocab.txt", tmp_path / "out")
+    run = pretraining.Run(finished.replace(vocab_file=str(copy)))
+    place = f"--output_dir={tmp_path / 'out'}"
+    assert run._vocabularies() == {"of the records": place}
 
 
 def test_what_is_damaged_gives_way_to_the_checkpoint_before(

@@ -216,8 +216,13 @@ def test_an_unknown_objective_and_an_impossible_number(plain):
         LeftToRightOptions(num_predicted_positions=-1)
 
 
-def test_a_run_does_not_change_its_objective(plain, tmp_path):
-    pretraining.run(plain)
+def test_a_run_does_not_change_its_objective(plain, tmp_path, caplog):
+    some = LeftToRightOptions(num_predicted_positions=5)
+    some = ObjectiveOptions(left_to_right=some)
+    pretraining.run(plain.replace(objectives=some))
+    # An evaluation predicts all positions, whatever the flag says.
+    pretraining.run(plain.replace(do_train=False, do_eval=True))
+    assert "with other settings than this evaluation" not in caplog.text
     masked = write_records(tmp_path / "masked.tf_record", masked=True)
     changes = {"objective": "pretraining", "input_file": masked}
     message = "holds a run with --objective=left_to_right; give this flag"

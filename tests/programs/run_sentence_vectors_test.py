@@ -28,6 +28,7 @@ TRAIN = ("--do_train", MODEL, "--output_dir=out")
         (SEARCH, "--vector_sizes=8"),
         (SEARCH, "--vector_size=8"),
         (TRAIN, "--input_file=a.txt"),
+        ((MODEL,), "--output_file=a.npy"),
     ],
 )
 def test_a_flag_that_is_not_read_is_refused(tmp_path, command, flag):

@@ -10,6 +10,7 @@ import pytest
 import bert
 from data.tasks import ChoiceExample, InputExample, TaggingExample
 from tests.support.python_tables import QUICK, TEXTS, Frame
+from training.many_runs import table_run
 from training.runs import classifier
 
 TABLE = [("a", "x"), ("b", "y")]
@@ -96,6 +97,17 @@ def test_the_dev_set_of_a_stopped_call_is_not_that_of_the_next(
     assert {path.name for path in (tmp_path / "data").iterdir()} == {
         "train.jsonl"
     }
+
+
+def test_the_tables_of_finished_trials_stay(tmp_path):
+    (tmp_path / "trial-1").mkdir()
+    (tmp_path / "test.jsonl").touch()
+    stale = [str(tmp_path / "test.jsonl")]
+    given = {"train", "dev"}
+    assert table_run._stale(str(tmp_path), str(tmp_path), given) == stale
+    (tmp_path / "trials.json").write_text('{"chosen": "trial-1"}')
+    (tmp_path / "trial-1/model.ckpt-3.index").touch()
+    assert not table_run._stale(str(tmp_path), str(tmp_path), given)
 
 
 @pytest.mark.parametrize(

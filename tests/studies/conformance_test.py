@@ -212,6 +212,12 @@ def test_the_small_scale_takes_an_hour_at_most(
 def test_commands_at_the_papers_scale(study, name):
     lines = list(commands.paper_commands(study, name))
     assert "# Cost: " in lines[-1]
+    for row in study.rows_at(PAPER):
+        some = list(commands.paper_commands(study, name, [row.name]))
+        assert {*some[:-1]} <= {*lines}
+        titles = [x for x in some if x.endswith("the columns of the paper.")]
+        assert titles == [f"\n# {row.title}: the columns of the paper."]
+        assert sum(x.endswith(": pretraining.") for x in some) == 1
     written = [shlex.split(line) for line in lines if line[:6] == "python"]
     outputs = [
         word.partition("=")[2]

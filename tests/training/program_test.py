@@ -60,3 +60,11 @@ program.run(lambda: None)
     )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
+
+
+def test_a_stray_word_of_a_file_of_flags_is_named(tmp_path):
+    (tmp_path / "flags.txt").write_text("word\n")
+    flags = f"--flagfile={tmp_path / 'flags.txt'}", "--runs=a", "--png=b.png"
+    done = fork_server.python("run_plot.py", *flags, code=1)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: unexpected argument 'word'; flags look like")

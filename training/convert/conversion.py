@@ -5,16 +5,16 @@ A model may get other words, positions and layers on the way, see `sizes`.
 
 import contextlib
 import dataclasses
-import json
 import os
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from data.storage import files
+from data.storage.json_files import write_json
 from data.tasks import KINDS
 from data.text import tokenizer_files, vocabulary
 from modeling import checkpoints
@@ -141,9 +141,9 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     vocabulary.require_tokens(ids, [*special.values()], "vocab.txt")
     if model.texts.never_split:
         special = special | {tokenizer_files.WHOLE[0]: model.texts.never_split}
-    _write_json(folder, tokenizer_files.SPECIAL, special)
+    write_json(os.path.join(folder, tokenizer_files.SPECIAL), special)
     values["pad_token_id"] = ids["[PAD]"]
-    _write_json(folder, huggingface.CONFIG, values)
+    write_json(os.path.join(folder, huggingface.CONFIG), values)
     # Transformers does not read it; a later conversion or command here does.
     _write_task(folder, model, ".")
     weights = {name: model.values[name] for name in names}
@@ -164,13 +164,7 @@ def _write_tokenizer(folder: str, model: ChangedModel) -> None:
     vocabulary.require_tokens(model.ids, whole, "vocab.txt", remedy)
     content = model.texts.to_dict()
     content["model_max_length"] = model.config.max_position_embeddings
-    _write_json(folder, tokenizer_files.CONFIG, content)
-
-
-def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
-    """Writes a JSON file as transformers does."""
-    text = json.dumps(content, indent=2, sort_keys=True)
-    files.write_text(os.path.join(folder, name), text + "\n")
+    write_json(os.path.join(folder, tokenizer_files.CONFIG), content)
 
 
 def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from data.calibration import THRESHOLD
+from data.tables import text_of
 from data.text.tokenization import whole_characters
 
 _MASK = "[MASK]"
@@ -159,6 +160,8 @@ def to_text(line: str, kind: str, answer: Any) -> str:
     if kind in _LINES:
         if kind == "multilabel":
             answer = {"labels": ",".join(answer["labels"])}
+        if kind == "span":
+            answer = answer | {"answer": text_of(answer["answer"])}
         return _LINES[kind].format(line=line, **answer)
     if kind == "tagging":
         form = "{label}\t{score:.4f}\t{text}"

@@ -87,7 +87,7 @@ def run(options: ExportOptions) -> str:
     if is_litert:
         with _appears(folder) as temporary:
             described.write(temporary, vocab_file)
-            litert.write(serving, _metrics(options.output_dir), temporary)
+            litert.write(serving, _metrics(output_dir), temporary)
         logging.info("Wrote %s", folder)
         return folder
     exported = choose(serving, options.serving)
@@ -129,7 +129,7 @@ def _figures(options: ExportOptions, serving: Serving, output_dir: str) -> dict:
         error = measure_error(exact, serving, options.output_dir)
         logging.info("%s against float32: %s", options.precision, error)
         figures["against float32"] = error
-    return figures | _metrics(options.output_dir)
+    return figures | _metrics(output_dir)
 
 
 def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
@@ -152,7 +152,7 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
     made_with = _flags_of(folder, described)
     for name in sorted(_OF_MODEL & given.keys() & made_with.keys()):
         was, now = in_flag(made_with[name]), in_flag(given[name])
-        if was != now:
+        if sorted(was.split(",")) != sorted(now.split(",")):
             raise ValueError(
                 f"--{name}={now}: the model of {folder} is made with "
                 f"--{name}={was}. Leave the flag out, or train with it."

@@ -39,7 +39,8 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
             *(first.path, before, reuse.num_examples(path)),
         )
         facts = [reuse.made_from(x) | _ANY_DATA for x in (trained, path)]
-        if facts[0] == facts[1]:  # the same text has the same row
+        # The same text has the same row.
+        if facts[0] == facts[1] and files.exists(trained):
             _log_new(folder, trained, train, scorer)
     return scorer.score(first.new_labels) if first.has_heads else {}
 

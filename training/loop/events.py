@@ -65,7 +65,6 @@ class MetricLog:
         first = last_step - len(metrics) + 1
         for step, row in enumerate(metrics, start=first):
             values = dict(zip(names, map(losses.mean, row), strict=True))
-            values["learning_rate"] = float(row[-1, 0])
             try:
                 on_step(step, values)
             except Exception as error:  # noqa: BLE001, it is raised later
@@ -103,8 +102,11 @@ def read_points(folder: str) -> dict[str, dict[int, float]]:
         for record in tfrecord.whole_records(path):  # it may be written to
             event = tf.compat.v1.Event.FromString(record)
             for value in event.summary.value:
-                number = float(tf.make_ndarray(value.tensor))
-                points.setdefault(value.tag, {})[event.step] = number
+                number = np.float32(value.simple_value)  # the original's
+                if value.HasField("tensor"):
+                    number = tf.make_ndarray(value.tensor)
+                if number.dtype.kind == "f":  # not text
+                    points.setdefault(value.tag, {})[event.step] = float(number)
     return points
 
 

@@ -85,7 +85,9 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         _gather(output_dir, tasks, outcomes)
     # A command that scores nothing does not change the table.
     if scores or failures:
-        replaced = {*outcomes, *failures} if options.do_eval else ()
+        replaced = {score.task for score in scores}
+        if options.do_eval:
+            replaced |= failures.keys()
         kept = [x for x in before if x.task not in replaced]
         write_table(output_dir, [*kept, *scores], failures, names)
     if failures:

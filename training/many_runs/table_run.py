@@ -164,8 +164,9 @@ def _stale(output_dir: str, data_dir: str, given: Set[str]) -> list[str]:
 
     Rows of its dev set may be trained on now, and would then be scored.
     """
-    described = model_folder.read_description(output_dir)
-    if tf1.has_run(output_dir) or described and described["weights"]:
+    folder = model_folder.chosen_trial(output_dir)
+    described = model_folder.read_description(folder)
+    if tf1.has_run(folder) or described and described["weights"]:
         return []
     names = {"train", "dev", "test"} - given
     return list(filter(files.exists, (_path(data_dir, x) for x in names)))

@@ -12,6 +12,7 @@ from absl import logging
 import modeling
 from data.storage import files, manifests, outputs
 from data.storage.json_files import open_json_lines
+from data.text.tokenization import whole_characters
 from data.vectors import vector_files, vector_index
 from data.vectors.text_rows import read_texts
 from modeling.checkpoints import tf1
@@ -171,4 +172,4 @@ def _asked() -> Iterator[list[str]]:
 
 def _as_text(question: str, texts: list[dict[str, Any]]) -> str:
     lines = [f"{x['score']:.4f}  {x['row']:>8}  {x['text']}" for x in texts]
-    return "\n".join([question, *lines, ""])
+    return whole_characters("\n".join([question, *lines, ""]))

@@ -178,12 +178,11 @@ class Run:
             known[files.sha256(given)] = f"--vocab_file={given}"
         for flag in ("output_dir", "continue_from"):
             folder = self._options.find(flag)
-            # Its own copy may have other bytes.
-            if folder and folder.rstrip("/") != os.path.dirname(given or ""):
-                manager = CheckpointManager(folder)
-                checksum = manager.made_from().get("vocab_sha256")
+            facts = CheckpointManager(folder).made_from() if folder else {}
+            if checksum := facts.get("vocab_sha256"):
+                if folder.rstrip("/") == os.path.dirname(given or ""):
+                    known.clear()  # its own copy may have other bytes
                 known.setdefault(checksum, f"--{flag}={folder}")
-        known.pop(None, None)
         run_records.require_one_vocabulary(known)
         return known
 
@@ -307,7 +306,9 @@ class Run:
         """Warns of an evaluation on the trained text, or by other settings."""
         options, before = self._options, self._start.manager.made_from()
         now = run_records.made_from(options, self._records.dev)
-        now.pop("short_rows_share", None)  # no row is short in an evaluation
+        # In an evaluation, no row is short, and all positions are predicted.
+        for name in "short_rows_share", "num_predicted_positions":
+            now.pop(name, None)
         now.pop("vocab_sha256", None)
         records = now.pop("records_sha256", "")
         if before and records == before.get("records_sha256"):

@@ -175,7 +175,7 @@ class Run:
         batches = {"num_texts": num_texts, "distinct": distinct}
         model = Finetuning(
             self._start,
-            batch_sizes=["eval_batch_size"],
+            batch_sizes=["eval_batch_size"] * bool(self._dev),
             make_batches=functools.partial(text_batches, **batches),
             begin=self._describe,
         )

@@ -228,14 +228,12 @@ def _match_rows(source: Source, labels: Sequence[str]) -> _Rows:
     in_order, places = tuple(range(len(labels))), _places(labels, names)
     new = [x for x, row in zip(labels, places, strict=True) if row is None]
     if not new and len(names) == len(labels):
-        said = (
-            ""
-            if places == in_order
-            else (
+        said = ""
+        if places != in_order:
+            said = (
                 f"{flag}: the rows of its output layer are reordered from "
                 f"{theirs} ({path}) to the order of the task: {ours}."
             )
-        )
         return _Rows(places, said)
     if names and not (_are_numbers(names) and len(names) == len(labels)):
         said = (

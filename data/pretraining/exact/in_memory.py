@@ -170,6 +170,12 @@ def _write_shuffled(
 ) -> None:
     """Writes rows to the files in turn and logs the first three."""
     total = len(columns["input_ids"])
+    # Differs from the original: it writes empty files, which look damaged.
+    if total < len(paths):
+        raise ValueError(
+            f"--output_file names {len(paths)} files, but the text gives only "
+            f"{total} examples; name fewer files."
+        )
     order = list(range(total))
     examples.shuffle(order, rng)
     with (

@@ -134,11 +134,13 @@ def check(
         {"input_file": input_files, "vocab_file": [recipe.vocab_file]},
         {"output_file": output_files},
     )
-    for path in filter(files.is_stream, output_files):
-        raise ValueError(
-            f"--output_file: {path} is a device or pipe, which --num_processes "
-            "cannot read to resume; give a file, or leave out --num_processes."
-        )
+    named = {"input_file": input_files, "output_file": output_files}
+    for flag, paths in named.items():
+        for path in filter(files.is_stream, paths):
+            raise ValueError(
+                f"--{flag}: {path} is a device or pipe, which --num_processes "
+                "cannot read again; give a file, or leave out --num_processes."
+            )
     shards.tools_of(recipe)
 
 

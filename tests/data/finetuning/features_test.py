@@ -10,7 +10,6 @@ from data.records import tfrecord
 from data.tasks import (
     ChoiceExample,
     InputExample,
-    PaddingInputExample,
     TaggingExample,
     get_task,
 )
@@ -131,13 +130,6 @@ def test_choices_stand_one_after_the_other(tokenizer):
         "is_real_example": [1],
     }
     assert (report.num_shortened, report.num_places) == (1, 12)
-
-
-@pytest.mark.parametrize("kind", ["classification", "regression", "choice"])
-def test_rows_that_fill_a_batch_up_are_not_real(tokenizer, kind):
-    made = options(kind)
-    (row,), _ = convert([PaddingInputExample()], tokenizer, made)
-    assert row == {spec.name: [0] * spec.length for spec in made.specs}
 
 
 def test_the_first_piece_carries_the_label(tokenizer):

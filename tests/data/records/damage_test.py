@@ -303,6 +303,21 @@ def test_new_damage_in_a_damaged_file_is_named(tmp_path):
     )
 
 
+def test_a_record_of_another_length_is_named(tmp_path):
+    # Beyond those that are checked before a run.
+    path = tmp_path / "a"
+    long = feature_spec.encode_examples(
+        (feature_spec.FeatureSpec("x", 2),), {"x": [[1, 2]]}
+    )
+    with tfrecord.RecordWriter(str(path), "none") as writer:
+        for record in [*encoded(range(1000)), *long]:
+            writer.write(record)
+    files = open_files([path])
+    with pytest.raises(ValueError, match="a, record 1001: feature x .* with 2"):
+        with record_damage.naming_damage(files.segments, files.specs):
+            values(files)
+
+
 def test_other_errors_are_left_as_they_are(tmp_path):
     path = tmp_path / "a"
     data = write(path)

@@ -118,7 +118,7 @@ def test_answers_not_found_are_left_out_and_reported(read, caplog):
         {"qas_id": "spaces", "answer": " ", "found": "Ada"},
         {"qas_id": "empty", "answer": "", "found": ""},
     ]
-    assert report.num_not_found == 3
+    assert len(report.not_found) == 3
     # The original's words.
     assert "Could not find answer: 'lived' vs. 'Bonn'" in caplog.text
 

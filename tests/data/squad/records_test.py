@@ -107,7 +107,7 @@ def many(tmp_path):
 def test_what_became_of_the_questions_is_reported(make, many, path):
     report = make(many)
     assert report.num_examples == report.num_windows == 80
-    assert report.num_several_answers == report.num_not_found == 40
+    assert report.num_several_answers == len(report.not_found) == 40
     text = str(report)
     assert text.startswith(
         "80 questions, 80 windows, 40 questions with several answers, 40 "
@@ -122,7 +122,7 @@ def test_what_became_of_the_questions_is_reported(make, many, path):
     }
     # Nothing is left out of a prediction; questions are cut.
     report = make(many, is_training=False)
-    assert report.num_examples == 120 and report.num_not_found == 0
+    assert report.num_examples == 120 and len(report.not_found) == 0
     assert report.num_queries_cut == 40
     assert "40 questions cut to --max_query_length" in str(report)
 
@@ -138,7 +138,7 @@ def test_half_a_surrogate_pair_can_be_listed(make, path, tmp_path):
             )
         ),
     )
-    assert make(data).num_not_found == 1
+    assert len(make(data).not_found) == 1
     text = (path.parent / "answers_not_found.jsonl").read_text("utf-8")
     assert '"answer": "中\\ud800"' in text
     assert json.loads(text)["answer"] == "中\ud800"
@@ -161,7 +161,7 @@ def test_records_are_used_again_if_nothing_changed(make, many, path):
     again = make(many)
     assert os.stat(path).st_mtime_ns == written
     assert again.reused and str(again).endswith("written by an earlier run")
-    assert again.num_not_found == first.num_not_found == 40
+    assert len(again.not_found) == len(first.not_found) == 40
     assert (path.parent / "answers_not_found.jsonl").exists()
 
 

@@ -27,7 +27,8 @@ def test_brackets_and_half_written_files(tmp_path):
     folder = tmp_path / "run[1]"
     folder.mkdir()
     waiting = os.path.basename(files.incomplete("a.txt", "77"))
-    for name in ("a.txt", waiting, f"a.txt{files.MANIFEST_SUFFIX}"):
+    suffixes = files.MANIFEST_SUFFIX, files.TEXT_FOLDER_SUFFIX
+    for name in ("a.txt", waiting, *(f"a.txt{x}" for x in suffixes)):
         (folder / name).write_text("")
         (tmp_path / name).write_text("")
     path = str(folder / "a.txt")

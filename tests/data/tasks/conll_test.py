@@ -133,6 +133,7 @@ def test_labels_that_only_a_test_set_has_are_unknown(conll):
             "a NN I-NP O\n",
             "eng.train, line 3: there is no column 'lemma'; it has word, pos",
         ),
+        ({}, "a\tNN\tI-NP\t\n", "valid.txt, from line 1: the label '' is em"),
         ({}, "\tNN\tI-NP\tO\n", "valid.txt, line 1: the column of words is em"),
     ],
 )

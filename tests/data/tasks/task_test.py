@@ -192,6 +192,10 @@ def test_right_answers_in_the_form_of_each_kind():
             "--data_dir=d and --tfds=glue/cola: give one, not both",
         ),
         (
+            lambda: get_task("tsv", None, tfds="a", test_file="b.csv"),
+            "--task_name=tsv with --tfds=a has no option --test_file; it takes",
+        ),
+        (
             lambda: register("CoLA", ReviewProcessor),
             r"register\('CoLA'\): data.tasks.glue.Cola has this name; give",
         ),

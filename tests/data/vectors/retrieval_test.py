@@ -66,6 +66,9 @@ def test_equal_vectors_find_nothing():
     examples = [TextExample((f"q{i}", f"d{i}")) for i in range(20)]
     found = retrieval.pair_set(examples).evaluate(np.ones([40, 3]))
     assert found == dict.fromkeys(retrieval.RETRIEVAL, 0.0)
+    # Nor does what is not a number.
+    found = retrieval.pair_set(examples).evaluate(np.full([40, 3], np.nan))
+    assert found == dict.fromkeys(retrieval.RETRIEVAL, 0.0)
 
 
 def test_a_teacher_of_the_same_size_is_not_rotated():

@@ -1,6 +1,7 @@
 """Search among vectors, and the index file that it reads."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -114,6 +115,14 @@ def test_an_index_that_was_moved_finds_the_texts_beside_it(index, tmp_path):
     (moved / "texts.txt").unlink()
     with pytest.raises(FileNotFoundError, match="texts.npy has.*--do_encode"):
         open_index(str(moved / "texts.npy"), MODEL)
+
+
+def test_a_copy_has_its_own_texts_if_those_it_was_made_of_change(
+    index, tmp_path
+):
+    copy = shutil.copytree(tmp_path, tmp_path / "copy")
+    (tmp_path / "texts.txt").write_text("one\nsix\n")
+    assert open_index(str(copy / "texts.npy"), MODEL).texts[0] == "one"
 
 
 def test_an_index_of_another_model_is_refused(index):

@@ -353,11 +353,19 @@ def test_a_description_of_another_version_is_named(finished):
         loaded_model.describe(modeling.load(str(finished)))
 
 
-def test_trials_export_the_chosen_one(goldens, tmp_path):
+def test_trials_export_the_chosen_one(goldens, tmp_path, made, caplog):
     (tmp_path / "trial-2").mkdir()
     finished_run(goldens, tmp_path / "trial-2", "regression")
     (tmp_path / "trials.json").write_text('{"chosen": "trial-2"}')
     assert saved_model.load(str(tmp_path)).description.kind == "regression"
+    # Metrics of another length are not the model's; its folder says which.
+    for folder in (tmp_path, tmp_path / "trial-2"):
+        (folder / "metrics.json").write_text('{"max_seq_length": 1000}')
+    given = {"output_dir": str(tmp_path), "export_dir": str(tmp_path / "x")}
+    ids = ServingOptions(signatures=("ids",))
+    saved_model.run(saved_model.ExportOptions(**given, serving=ids))
+    assert "is about max_seq_length 1000" in caplog.text
+    assert "1000" not in (tmp_path / "x/1/README.md").read_text()
 
 
 @pytest.mark.parametrize(

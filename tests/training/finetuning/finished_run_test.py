@@ -173,6 +173,19 @@ def test_a_finished_model_is_scored_before_it_is_trained_further(
     assert f"accuracy {right:.4f} -> " in line
 
 
+def test_records_of_an_earlier_model_may_be_gone(
+    goldens, tmp_path, finished_classifier, caplog, asked
+):
+    caplog.set_level("INFO", logger="absl")
+    old = shutil.copytree(finished_classifier, tmp_path / "old") / "out"
+    (old / "train.tf_record").unlink()
+    write_table(tmp_path / "data", "single")
+    given = {"init_checkpoint": str(old), "num_train_epochs": 1.0}
+    classifier.run(options_of(goldens, tmp_path, finetuning=given))
+    assert f"t={old} was trained on 24 examples" in caplog.text
+    assert "train set:" not in caplog.text
+
+
 def said_of(caplog, set_name):
     (line,) = [x for x in caplog.messages if x.startswith(f"{set_name} set:")]
     numbers, _, places = line.partition(" new")

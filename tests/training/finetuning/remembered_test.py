@@ -278,8 +278,10 @@ def test_an_export_of_vectors_refuses_another_form(goldens, tmp_path):
     facts |= {"do_lower_case": True, "model": {}, "data": {}}
     described = description.VectorDescription(**facts, weights=weights)
     described.write(out, vocab_file=None)
-    same = {"init_checkpoint": first, "vector_sizes": ["8", "4"]}
+    same = {"init_checkpoint": first, "vector_sizes": ["4", "8"]}
     assert saved_model.describes_export(out, same)
+    with pytest.raises(ValueError, match="--vector_sizes=16,4.*vector_sizes=8"):
+        saved_model.describes_export(out, same | {"vector_sizes": ["4", "16"]})
     with pytest.raises(ValueError, match="--pooling=cls.*--pooling=mean"):
         saved_model.describes_export(out, same | {"pooling": "cls"})
     other = f"{goldens}/classifier/MRPC/expected/model.ckpt-16"

@@ -1,6 +1,7 @@
-"""eval_results.txt: what was written is read again."""
+"""Results and events: what was written is read again."""
 
 import pytest
+import tensorflow as tf
 
 from training.loop import events
 
@@ -28,3 +29,16 @@ def test_a_line_that_is_no_result_is_an_error(tmp_path, line):
 def test_a_file_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         events.read_eval_results(str(tmp_path / "eval_results.txt"))
+
+
+def test_points_of_the_original_are_read_without_texts(tmp_path):
+    # TensorFlow 1 writes `simple_value`, and the path of a checkpoint as text.
+    of_original = tf.compat.v1.Event(step=3)
+    of_original.summary.value.add(tag="loss", simple_value=0.5)
+    text = of_original.summary.value.add(tag="eval/checkpoint_path")
+    text.tensor.CopyFrom(tf.make_tensor_proto("model.ckpt-3"))
+    path = str(tmp_path / "events.out.tfevents.1")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(of_original.SerializeToString())
+    events.write_scalars(str(tmp_path), {"loss": 0.25}, 4)
+    assert events.read_points(str(tmp_path)) == {"loss": {3: 0.5, 4: 0.25}}

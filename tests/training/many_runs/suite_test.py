@@ -75,7 +75,8 @@ def ran(monkeypatch):
         values = {
             name: 0.1 * (1 + number) for number, name in enumerate(task.metrics)
         }
-        asked = task.dev_sets if options.do_eval else ()
+        scores = options.do_eval or options.watches
+        asked = task.dev_sets if scores else ()
         results = {set_name: values for set_name in asked}
         return Outcome(7, results, f"{folder}/model.ckpt-7")
 
@@ -320,6 +321,16 @@ def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
     run_suite(options, "CoLA,RTE", do_eval=False)
     assert (tmp_path / "out/glue.tsv").read_text() == table
     assert (tmp_path / "out/submission/AX.tsv").exists()
+
+
+def test_scores_of_an_evaluation_while_training_replace_earlier_ones(
+    options, tmp_path, ran
+):
+    make_glue(tmp_path / "glue", ["CoLA", "RTE"])
+    run_suite(options, "CoLA,RTE")
+    run_suite(options, "CoLA,RTE", do_eval=False, eval_every_steps=5)
+    found = json.loads((tmp_path / "out/glue.json").read_text())
+    assert [x["task"] for x in found["scores"]] == ["CoLA", "RTE"]
 
 
 def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(

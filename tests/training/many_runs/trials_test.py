@@ -251,9 +251,9 @@ def test_the_table_of_a_folder_of_trials_is_not_written_over(
 
 def test_a_trial_of_other_flags_or_data_is_refused(options, tmp_path, trained):
     run(options, TWO)
-    # More checkpoints or log lines make no other trial.
+    # More checkpoints or log lines make no other trial, nor does an export.
     same = {"save_checkpoints_steps": 5, "log_steps": 7, "eval_batch_size": 3}
-    run(options.replace(**same), TWO)
+    run(options.replace(**same, do_export=True), TWO)
     assert len(trained) == 4  # two, and twice the chosen one
     # Nor do the places of the same rows, and ids for the answers.
     sets = {

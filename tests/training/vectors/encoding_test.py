@@ -166,6 +166,11 @@ def test_questions_of_the_terminal_are_answered(
     assert second.startswith("four\n")
 
 
+def test_half_characters_of_a_text_can_be_printed():
+    found = [{"score": 0.5, "row": 1, "text": "two \ud83d"}]
+    assert "two \ufffd" in encoding._as_text("one", found)
+
+
 def test_questions_of_a_file_and_python_have_the_same_answers(
     options, tmp_path, released
 ):

@@ -214,6 +214,37 @@ def test_a_vocabulary_without_a_special_token_is_refused(
     assert f"{path} has no {token} among its 7 tokens" in str(error.value)
 
 
+def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
+    write, tmp_path, vocab_file
+):
+    # `num_ids` does not count it, so that the model has no row for it.
+    longer = tmp_path / "longer.txt"
+    longer.write_text("\n".join([*TOKENS, "", ""]))
+    options = PretrainingDataOptions(
+        max_seq_length=64,
+        mask_token_prob=0.0,
+        random_token_prob=1.0,
+        masked_lm_prob=0.5,
+    )
+    text = "old mills\nmill\n\nold mill old\n" * 9
+    for name, vocab in ("out", vocab_file), ("other", str(longer)):
+        write(text, name, vocab, options)
+    rows = read(tmp_path / "other")
+    assert rows == read(tmp_path / "out")
+    assert max(max(row["input_ids"]) for row in rows) == len(TOKENS) - 1
+
+
+def test_more_files_than_examples_are_refused(tmp_path, vocab_file):
+    # Training takes an empty file for a damaged one.
+    (tmp_path / "in.txt").write_text("old mills\nmill\n")
+    outputs = [str(tmp_path / f"out-{i}") for i in range(99)]
+    with pytest.raises(ValueError, match="--output_file names 99 files, .*few"):
+        in_memory.write_pretraining_data(
+            [str(tmp_path / "in.txt")], outputs, Recipe(GOLDEN, vocab_file)
+        )
+    assert {x.name for x in tmp_path.iterdir()} == {"in.txt", "vocab.txt"}
+
+
 def test_an_output_is_written_once_and_over_no_input(tmp_path, vocab_file):
     (tmp_path / "in.txt").write_text("old mill\n")
 

@@ -163,6 +163,23 @@ def test_a_finished_run_is_left_as_it_is(out, golden, logged, num_processes):
     assert again == first
 
 
+def test_words_added_beside_the_vocabulary_make_all_shards_again(
+    out, tmp_path, numbers, logged
+):
+    write(folder=out, **numbers)
+    before = contents(out)
+    size = len((tmp_path / "vocab.txt").read_text().splitlines())
+    added = tmp_path / "added_tokens.json"
+    added.write_text(json.dumps({"new": size}))
+    for finished in 0, 1:
+        logged.clear()
+        write(folder=out, **numbers)
+        assert any("finished already" in x for x in logged) == finished
+    manifest = json.loads((out / "out@2.manifest.json").read_text())
+    assert manifest["made_from"]["added_tokens"] == [[size, "new"]]
+    assert contents(out).keys() == before.keys()
+
+
 def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):
     write(folder=out, num_shards=3, **golden)
     expected, before = contents(out), states(out)
@@ -344,6 +361,9 @@ def test_a_pipe_cannot_be_read_again(out, golden):
     ):
         write(folder=out, **golden)
     assert os.listdir(out) == ["out-00001-of-00002"]
+    (out / "out-00001-of-00002").rename(out / "text")
+    with pytest.raises(ValueError, match="--input_file: .*/text is a .*pipe"):
+        write(folder=out, **golden | {"inputs": [out / "text"]})
 
 
 def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path, golden):
