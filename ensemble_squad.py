@@ -8,7 +8,7 @@ r"""Averages the answers of several runs of run_squad.py: the paper's ensemble.
     --predict_file=dev-v2.0.json --output_dir=/tmp/ensemble2
 
 Each run is an --output_dir of run_squad.py with its predictions of the same
-file; runs that differ by --seed alone will do. Written are the same files, and
+file; they may differ in --seed alone. The ensemble has the same files, and
 metrics.json if --predict_file is given.
 """
 

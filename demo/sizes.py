@@ -1,7 +1,7 @@
 """Case, vocabulary, model and number of updates that fit a text.
 
 Without minutes the model has 2 layers of 128. Narrower ones are worse even for
-11,000 wordpieces of text (docs/recipes.md).
+11,000 wordpieces of text.
 """
 
 import unicodedata

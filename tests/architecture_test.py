@@ -37,9 +37,9 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_287,
-    "training": 11_079,
-    "modeling": 3_800,
+    "data": 9_300,
+    "training": 11_095,
+    "modeling": 3_802,
     "studies": 1_377,
     "demo": 384,
     "programs": 758,

@@ -3,7 +3,7 @@ r"""Measures cases, this project and its peers in turns.
   make peers
   python benchmarks/peers/compare.py --data=DIR --json=results.jsonl
   python benchmarks/peers/compare.py --only=latency_minilm_16 --data=DIR
-  python benchmarks/peers/compare.py --alone --only=memory --only=reading
+  python benchmarks/peers/compare.py --alone --only=memory --only=reading_static
 
 DIR holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
 glue/CoLA, glue/RTE and squad/{train,dev}-v1.1.json; pretraining, reading and

@@ -159,8 +159,8 @@ def sha256(path: str) -> str:
     return checksum.hexdigest()
 
 
-def expand_patterns(patterns: str) -> list[str]:
-    """Expands --input_file, a comma-separated list of files and globs.
+def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
+    """Expands the value of a flag, a comma-separated list of files and globs.
 
     For example `a.txt,corpus/*.txt,out@64` (see `expand_shards`), in this
     order; the matches of a glob are sorted, without temporary files, manifests
@@ -173,7 +173,7 @@ def expand_patterns(patterns: str) -> list[str]:
         if exists(pattern):
             matches = [pattern]  # a path may contain brackets
         elif _SHARDED.fullmatch(pattern):
-            matches = _shards(pattern, "input_file")
+            matches = _shards(pattern, flag)
             missing = [path for path in matches if not exists(path)]
         else:
             whole = [x for x in find(pattern) if _INCOMPLETE not in x]
@@ -181,7 +181,7 @@ def expand_patterns(patterns: str) -> list[str]:
             missing = [] if matches else [pattern]
         if missing:
             raise FileNotFoundError(
-                f"--input_file: no file matches {missing[0]!r} (looked from "
+                f"--{flag}: no file matches {missing[0]!r} (looked from "
                 f"{os.getcwd()}); give existing files or globs."
             )
         paths.extend(matches)

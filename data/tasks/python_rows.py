@@ -115,7 +115,10 @@ def _rows(
 def _told(names: Iterable[Any]) -> str:
     """Says which columns a table has, and how to name them."""
     names = ", ".join(map(str, names))
-    return f"the columns are {names}. Name them by text=... and label=..."
+    return (
+        f"the columns are {names}. Name them by text=... and label=..., those "
+        "of vectors by text_columns=... and label_column=..."
+    )
 
 
 def _plain(value: Any) -> Any:

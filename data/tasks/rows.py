@@ -117,8 +117,9 @@ class Row(NamedTuple):
         if column.flag and found:
             remedy = (
                 f"That is one column, in which there are {'s and '.join(found)}"
-                f"s: if they separate columns, give --separator={found[0]}, "
-                f"and --quoted if cells are in quotes. {remedy}"
+                "s: if they separate columns, let the file's name end in .csv, "
+                f"or give --separator={found[0]} where there is this flag. "
+                f"{remedy}"
             )
         return (
             f"{self.path}, line {self.line}: there is no column {column}; it "

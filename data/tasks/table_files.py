@@ -161,8 +161,8 @@ class TableFiles:
                 raise ValueError(
                     f"{path}: {usual}s separate the columns of the train set. "
                     "By them this file has one column, but several by "
-                    f"{'s and '.join(names)}s. Write both alike; or give "
-                    f"--separator={usual} if it is one column."
+                    f"{'s and '.join(names)}s. Use the same separator in "
+                    f"both; or give --separator={usual} if it is one column."
                 )
             return of_train
         if len(names) > 1:
@@ -189,10 +189,9 @@ def find_file(
         )
     if found := first_of(data_dir, usual):
         return found
-    share = ", or for a table --dev_share=0.1" if set_name == "dev" else ""
     raise FileNotFoundError(
         f"{data_dir} has none of {', '.join(usual)}; give its name with "
-        f"--{set_name}_file{share}."
+        f"--{set_name}_file."
     )
 
 

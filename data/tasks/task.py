@@ -41,6 +41,7 @@ class Task:
         each choice; empty for regression.
       metrics: names of `metrics.METRICS` for the kind, the main metric first.
       label_separator: separates the labels of an example of multilabel.
+      draws_dev: whether its dev set may be a share of the train set.
       train_sets, dev_sets, test_sets: names that `examples` accepts.
       model_labels: labels of a trained model, which a task of the user takes in
         place of those of its train set, which is not opened; () = unknown.
@@ -56,6 +57,7 @@ class Task:
     labels: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("accuracy",)
     label_separator: str = ","
+    draws_dev: bool = False
     model_labels: tuple[str, ...] = ()
     train_separator: str = ""
     train_sets: tuple[str, ...] = ("train",)
@@ -127,10 +129,12 @@ class Task:
                     empty.append(example.guid)
                 yield example
         except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"--task_name={self.name}, {set_name} set: {error} Is "
-                f"--data_dir={self.data_dir} the folder of this task?"
-            ) from error
+            text = f"--task_name={self.name}, {set_name} set: {error}"
+            if self.data_dir and self.data_dir in str(error):
+                text += f" Is --data_dir={self.data_dir} the task's folder?"
+            if set_name == "dev" and self.draws_dev:
+                text += " Or draw it from the train set: --dev_share=0.1."
+            raise FileNotFoundError(text) from error
         if not count:
             raise ValueError(
                 f"--task_name={self.name}: the {set_name} set is empty, "

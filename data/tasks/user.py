@@ -48,6 +48,7 @@ class UserTable(Task):
     """
 
     suffixes = (".tsv", ".csv", ".jsonl")
+    draws_dev = True
 
     def __init__(
         self,

@@ -112,8 +112,13 @@ class TextSets:
             raise ValueError(f"--task_name={name}: {set_name} set is empty.")
 
     def _glue(self, set_name: str) -> Iterator[TextExample]:
-        name = self.options.task_name
-        for example in get_task(name, self.options.data_dir).examples(set_name):
+        name, data_dir = self.options.task_name, self.options.data_dir
+        if not data_dir:
+            raise ValueError(
+                f"{name}: give the folder of its files, --data_dir, or "
+                "--eval_data_dir for --eval_task_name."
+            )
+        for example in get_task(name, data_dir).examples(set_name):
             texts = example.text_a, example.text_b
             if self.scored:
                 yield TextExample(texts, example.label / _HIGHEST)

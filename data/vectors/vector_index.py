@@ -126,7 +126,8 @@ def _read_facts(path: str) -> dict[str, Any]:
     manifest = manifests.path_of([path])
     if not files.exists(manifest):
         raise FileNotFoundError(
-            f"There is no {manifest}: unknown what {path} is of; {_AGAIN}."
+            f"There is no {manifest}, which says what {path} was made of; "
+            f"{_AGAIN}."
         )
     names = ("made_from", "texts", "count", "is_unit", "sample_sha256")
     facts = read_json(manifest, names, _AGAIN)

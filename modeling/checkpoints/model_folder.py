@@ -23,12 +23,14 @@ LABELS = "labels.txt"
 DESCRIPTION = "task.json"
 REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
-    "--do_predict and all flags of that run, which writes it anew"
+    "--do_predict (of a pretraining --do_export) and all flags of that run, "
+    "which writes it anew"
 )
 # Temperature and thresholds, with a hash of the weights.
 CALIBRATION = "calibration.json"
 # The head of an unfinished run, unless it is linear.
 HEAD = "head.json"
+HEAD_REMEDY = "it should hold feature_based and head of its run"
 # The folder in an output_dir with the weights that --save_best chose.
 BEST = "best"
 # The checkpoint in an output_dir with the output rows in the task's order.
@@ -277,7 +279,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
         labels_file=labels,
         facts=facts,
         kind=facts.get("kind"),
-        head=find_json(os.path.join(folder, HEAD)),
+        head=find_json(os.path.join(folder, HEAD), remedy=HEAD_REMEDY),
         description=description,
     )
 

@@ -40,8 +40,8 @@ class StudyData(Settings):
         "of `make demo`, which every Python contains."
     )
     init_checkpoint: str | None = optional(
-        "features: folder of a pretrained model with vocab.txt and "
-        "bert_config.json. Default: the study pretrains one."
+        "Folder of a pretrained model with vocab.txt and bert_config.json. "
+        "Default: the study `features` pretrains one."
     )
     conllu_dir: str | None = optional(
         "Folder of CoNLL-U files, for `tags`: *train*.conllu and *dev*.conllu, "

@@ -289,4 +289,4 @@ def test_a_diverging_run_ends_in_one_message(goldens, pytestconfig, tmp_path):
         "--num_warmup_steps=0",
         "--num_train_steps=20",
     )
-    assert "became nan or infinite" in line and "none yet" in line
+    assert "became nan or infinite" in line and "No checkpoint" in line

@@ -166,6 +166,8 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
         ({"feature_based": "table"}, "--feature_based=table: .*--study=feat"),
         ({"feature_based": "some"}, "--feature_based=.*, weighted_all"),
         ({"calibrate": True}, "calibrate needs dev: a table, or a share"),
+        ({"eval_every_steps": 2}, "eval_every_steps needs dev: a table, or"),
+        ({"num_trials": 2}, "trials needs dev: a table, or a share of train"),
         ({"on_step": "x"}, "on_step is 'x', expected a function of the step"),
         ({"export_dir": "x"}, "no setting 'export_dir'.* see its --do_export"),
     ],

@@ -30,7 +30,8 @@ class ConversionOptions(Options):
         "says, else whether the vocabulary has no capitals."
     )
     output_format: str | None = optional(
-        "Format to write. Default: the one the model has not.", choices=FORMATS
+        "Format to write. Default: the one that the model does not have.",
+        choices=FORMATS,
     )
     electra_part: str = setting(
         "discriminator",

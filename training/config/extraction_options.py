@@ -28,7 +28,7 @@ class VectorOptions(Options):
 
     layers: tuple[int | str, ...] = setting(
         (-1, -2, -3, -4),
-        "Blocks to write: 0 = first, -1 = last; [new] embeddings = the input.",
+        "Blocks to write: 0 = first, -1 = last; embeddings = the input.",
         parse=parse_layers,
     )
     pooling: str = setting(

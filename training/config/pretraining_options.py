@@ -139,7 +139,8 @@ class PretrainingOptions(Options):
         if self.do_train and self.short_rows_share and not self.masking:
             raise ValueError(
                 f"--short_rows_share={self.short_rows_share:g} needs "
-                "--masking=dynamic, here and in create_pretraining_data.py."
+                "--masking=dynamic, here and in create_pretraining_data.py; "
+                "give it, or leave --short_rows_share out."
             )
         self._exclude("continue_from", "init_checkpoint")
         if before and os.path.normpath(before) == os.path.normpath(output_dir):

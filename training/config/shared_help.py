@@ -13,7 +13,7 @@ VOCAB_FILE = (
     "The vocabulary. Default: in --output_dir or beside --init_checkpoint."
 )
 DO_LOWER_CASE = (
-    "False for cased models. Default: as --init_checkpoint's folder says."
+    "False for cased models. Not given: as --init_checkpoint's folder says."
 )
 NEVER_SPLIT = (
     "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "

@@ -4,7 +4,7 @@ from data.settings import group, in_flag, optional, setting, switch
 from data.vectors.text_sets import GLUE, OF_TABLES, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
 from training.config import shared_help
-from training.config.finetuning_options import TaskRunOptions
+from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
 from training.config.options import Options
 from training.config.run_options import DeviceOptions
 
@@ -21,8 +21,9 @@ class FormOptions(Options):
         "Vectors have length 1. Default: as the model's folder says, else true."
     )
     vector_sizes: tuple[int, ...] | None = optional(
-        "Smaller sizes at which the first numbers of a vector shall do "
-        "(Matryoshka), such as 128,64. Default: as the model's folder says."
+        "Smaller sizes to train, too (Matryoshka), such as 128,64: the first "
+        "128 numbers of a vector are then a vector, too. Default: as the "
+        "model's folder says."
     )
 
 
@@ -39,6 +40,8 @@ class SentenceOptions(TaskRunOptions):
     similarity_scale: float = setting(
         20.0, "cosent, negatives: factor of the cosines.", above=0
     )
+    # Nothing is predicted.
+    finetuning: FinetuningOptions = group(predict_batch_size=8)
     form: FormOptions = FormOptions()
     texts: TextOptions = TextOptions()
 
@@ -84,8 +87,7 @@ class SentenceOptions(TaskRunOptions):
             name = sets.get(flag, self.texts.task_name)
             raise ValueError(
                 f"--{flag}={in_flag(changed[flag])} is for tables (tsv, csv, "
-                f"jsonl), but --task_name={name} has files of its own; leave "
-                "it out, or give --task_name=tsv."
+                f"jsonl), but {name} has files of its own; leave it out."
             )
 
     @property

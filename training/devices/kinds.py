@@ -25,8 +25,8 @@ class Kind(NamedTuple):
     bytes_per_pack: int = 0
     at_once: int = 1
     # Differs from the original: a call may be shorter than
-    # --iterations_per_loop, because progress is shown and ^C and SIGTERM are
-    # heard between calls.
+    # --iterations_per_loop, because progress is shown, and ^C and SIGTERM are
+    # handled, between calls.
     call_seconds: float = 1.0
 
 

@@ -25,7 +25,7 @@ from data.tasks.examples import Example, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer
 from data.vectors.text_rows import RowMaker
 from training.export.asking import checked_row, listed
-from training.export.litert_model import LiteModel
+from training.export.litert_model import REMEDY, LiteModel
 
 _NEVER = -1e9  # the score of padding, which is not computed
 
@@ -36,7 +36,8 @@ def load(path: str) -> "LiteAnswers":
     Raises ValueError if a file is damaged, or the runtime is not installed.
     """
     model = LiteModel(path)
-    said = read_json(os.path.join(model.folder, "task.json"), ("kind",))
+    path = os.path.join(model.folder, "task.json")
+    said = read_json(path, ("kind",), REMEDY)
     classes = {"tagging": _Tagger, "span": _Reader, "vectors": _Encoder}
     return classes.get(said["kind"], _Classifier)(model, said)
 

@@ -20,7 +20,7 @@ from data.text.packing import INPUTS
 INT8, FLOAT = "model_int8.tflite", "model.tflite"
 CARD = "card.json"
 SIGNATURE, SCORES = "serving_default", "scores"
-_REMEDY = "export the model again with --export_format=litert"
+REMEDY = "export the model again with --export_format=litert"
 
 
 class LiteModel:
@@ -34,14 +34,14 @@ class LiteModel:
     def __init__(self, path: str):
         self.folder, name = os.path.split(path)
         card = os.path.join(self.folder, CARD)
-        self.card = json_files.read_json(card, ("files",), _REMEDY)
+        self.card = json_files.read_json(card, ("files",), REMEDY)
         with files.open_read(path) as file:
             content = file.read()
         known = self.card["files"].get(name, {}).get("sha256")
         if hashlib.sha256(content).hexdigest() != known:
             raise ValueError(
                 f"{path} is damaged, or not the file that {CARD} describes; "
-                f"{_REMEDY}."
+                f"{REMEDY}."
             )
         try:
             from ai_edge_litert.interpreter import Interpreter

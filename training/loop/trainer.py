@@ -278,9 +278,11 @@ class Trainer:
         pairs = zip(self.metric_names, metrics[bad], strict=True)
         names = [name for name, x in pairs if not np.isfinite(x).all()]
         saved = self._manager.latest_step()
-        last_good = self._manager.prefix(saved) if saved else "none yet"
+        kept = "No checkpoint was written yet"
+        if saved:
+            kept = f"The last good one is kept: {self._manager.prefix(saved)}"
         raise FloatingPointError(
             f"step {step + bad + 1}: {', '.join(names)} became nan or "
-            f"infinite. The last good checkpoint is kept: {last_good}. Lower "
-            "--learning_rate, lengthen --num_warmup_steps, or check the data."
+            f"infinite. {kept}. Lower --learning_rate, lengthen the warm-up, "
+            "or check the data."
         )

@@ -43,7 +43,11 @@ _KNOWN_ONES = (
     "the settings are those flags of run_classifier.py that say how a model is "
     "trained and evaluated; for an export see its --do_export"
 )
-_OF_DEV = ("calibrate", "explain_errors", "eval_checkpoints")
+_OF_DEV = (
+    *("calibrate", "explain_errors", "eval_checkpoints"),
+    *("eval_every_steps", "save_best"),
+)
+_NEEDS_DEV = "{} needs dev: a table, or a share of train such as 0.1."
 _OF_VECTORS = settings.names_of(SentenceOptions) - {
     *("given", "do_train", "do_eval", "do_export", "output_dir"),
     *("init_checkpoint", "train_file", "dev_file"),
@@ -91,6 +95,8 @@ def run(
     }
     options = settings.make(ClassifierOptions, own)
     trial_options = settings.make(TrialOptions, values)
+    if trial_options.changed() and "dev" not in tables:
+        raise ValueError(_NEEDS_DEV.format("choosing among trials"))
     rows = _rows_of(tables, task_options)
     named = {name for name, x in tables.items() if not isinstance(x, float)}
     with _written(rows, options, named) as (output_dir, data_dir):
@@ -118,6 +124,8 @@ def train_vectors(
         "init_checkpoint": folder,
     }
     options = settings.make(SentenceOptions, own)
+    if options.watches and not options.do_eval:
+        raise ValueError("eval_every_steps needs dev, a table to evaluate on.")
     rows = {}
     for name, table in tables.items():
         if not python_rows.is_path(table):
@@ -199,9 +207,7 @@ def _task_options(
     Refuses flags of an evaluation where there is no dev set.
     """
     for name in filter(values.get, () if "dev" in tables else _OF_DEV):
-        raise ValueError(
-            f"{name} needs dev: a table, or a share of train such as 0.1."
-        )
+        raise ValueError(_NEEDS_DEV.format(name))
     names = settings.names_of(TaskOptions)
     given = {name: value for name, value in values.items() if name in names}
     labels = given.get("labels")

@@ -253,7 +253,8 @@ def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
 
 def _require_no_suite(output_dir: str) -> None:
     if files.exists(os.path.join(output_dir, TABLE)):
-        found = files.find_in(output_dir, f"*/{DESCRIPTION}")
+        names = DESCRIPTION, "trials.json"
+        found = [x for n in names for x in files.find_in(output_dir, f"*/{n}")]
         raise ValueError(
             f"--output_dir={output_dir} holds the runs of several tasks; give "
             f"the folder of one, {', '.join(map(os.path.dirname, found))}, or "

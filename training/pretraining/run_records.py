@@ -47,7 +47,9 @@ def open_records(
     FileNotFoundError if no file matches; ValueError if one is damaged or does
     not fit.
     """
-    paths = files.expand_patterns(patterns)
+    is_dev = patterns == options.eval_file
+    flag = "eval_file" if is_dev else "input_file"
+    paths = files.expand_patterns(patterns, flag)
     objective = objectives.get(options.objective)
     specs, skips = _specs(paths, options, objective), options.skip_bad_records
     limits = {

@@ -337,7 +337,8 @@ def of_facts(facts: Mapping[str, Any], folder: str) -> Description:
 def settings_of(folder: str, found: Description | None) -> dict[str, Any]:
     """Returns what a folder's `task.json` and `head.json` say of options."""
     head = os.path.join(folder, model_folder.HEAD)
-    return (found.options() if found else {}) | find_json(head)
+    said = find_json(head, remedy=model_folder.HEAD_REMEDY)
+    return (found.options() if found else {}) | said
 
 
 def vocab_of(output_dir: str) -> str:

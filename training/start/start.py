@@ -12,7 +12,7 @@ from data.settings import Settings
 from data.storage import files, manifests, outputs
 from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
-from modeling.checkpoints.model_folder import CONFIG, HEAD, LABELS
+from modeling.checkpoints.model_folder import CONFIG, HEAD, HEAD_REMEDY, LABELS
 from modeling.config import BertConfig
 from modeling.objectives.base import Objective
 from training.config.finetuning_options import FinetuningOptions
@@ -112,8 +112,8 @@ class Start:
             return manager
         if config_file != os.path.join(folder, CONFIG):
             setup.check_same_model(folder, config)
-        path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
-        before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR
+        path = os.path.join(folder, HEAD)
+        before = find_json(path, tuple(_LINEAR), HEAD_REMEDY) or _LINEAR
         self._require_same_head(folder, before)
         path = os.path.join(folder, LABELS)
         if self._labels is not None and files.exists(path):

@@ -124,7 +124,7 @@ def _check_documents(
     if max(num_documents, num_parts) < num_shards:
         raise ValueError(
             f"--output_file names {num_shards} files, but the text has only "
-            f"{num_documents} documents (between blank lines); name as many."
+            f"{num_documents} documents (between blank lines); name no more."
         )
 
 

@@ -36,6 +36,11 @@ def test_brackets_and_half_written_files(tmp_path):
     assert files.expand_patterns(f"{tmp_path}/a*") == [f"{tmp_path}/a.txt"]
 
 
+def test_the_flag_of_a_missing_file_is_named():
+    with pytest.raises(FileNotFoundError, match="--eval_file: no file matches"):
+        files.expand_patterns("absent*", "eval_file")
+
+
 @pytest.mark.parametrize(
     ("patterns", "message"),
     [

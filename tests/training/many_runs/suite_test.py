@@ -356,11 +356,13 @@ def test_a_single_task_is_not_trained_in_the_folder_of_several(
     options, tmp_path
 ):
     (tmp_path / "out/RTE").mkdir(parents=True)
-    (tmp_path / "out/RTE/task.json").touch()
     (tmp_path / "out/glue.json").write_text("{}")
-    for asked in ONCE, TrialOptions(num_trials=2):
-        with pytest.raises(ValueError, match="folder of one, .*/out/RTE, or"):
-            run_suite(options, "CoLA", asked)
+    for name in "task.json", "trials.json":
+        (tmp_path / "out/RTE" / name).touch()
+        for asked in ONCE, TrialOptions(num_trials=2):
+            with pytest.raises(ValueError, match="one, .*/out/RTE, or another"):
+                run_suite(options, "CoLA", asked)
+        (tmp_path / "out/RTE" / name).unlink()
 
 
 def test_the_diagnostic_set_needs_the_model_of_mnli(options, tmp_path, ran):

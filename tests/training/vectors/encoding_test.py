@@ -128,7 +128,7 @@ def test_texts_that_change_while_they_are_read_are_no_index(
     monkeypatch.setattr(encoding.vector_index.files, "sha256", change)
     with pytest.raises(ValueError, match="stays as it is"):
         encoding.run(options)
-    with pytest.raises(FileNotFoundError, match="unknown what"):
+    with pytest.raises(FileNotFoundError, match="--do_encode"):
         encoding.run(as_search(options))
 
 

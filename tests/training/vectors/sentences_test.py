@@ -352,16 +352,20 @@ def test_the_folder_knows_how_scored_pairs_are_read(goldens, tmp_path, loss):
         ({"label_column": "points"}, "'points'.*--label_column"),
         (
             {"task_name": "STS-B", "train_file": "my.tsv"},
-            "^--train_file=my.tsv.*--task_name=STS-B.*--task_name=tsv",
+            "^--train_file=my.tsv.*but STS-B has files of its own; leave it",
         ),
         (
             {"do_train": False, "task_name": "STS-B", "dev_file": "my.tsv"},
-            "^--dev_file=my.tsv.*--task_name=STS-B",
+            "^--dev_file=my.tsv.*but STS-B has files of its own",
         ),
         (
             {"task_name": "QQP", "evaluation": "spearman"}
             | {"loss": "negatives", "given": frozenset(["evaluation"])},
-            "^--evaluation=spearman.*--task_name=QQP",
+            "^--evaluation=spearman.*but QQP has files of its own",
+        ),
+        (
+            {"task_name": "STS-B", "data_dir": ""},
+            "^STS-B: give .*--data_dir, or --eval_data_dir for --eval_task",
         ),
         (
             {"task_name": "QQP", "loss": "teacher", "teacher_vectors": "t.npy"},
