@@ -18,7 +18,7 @@ from data import metrics, tables
 THRESHOLD = 0.5
 KINDS = ("classification", "multilabel")
 # The probabilities whose logarithms are finite in float32.
-LEAST, MOST = 1e-30, 1 - 1e-7
+LEAST, MOST = 1e-30, 1 - 2.0**-23
 _TEMPERATURES = (0.05, 20.0)
 _ABOVE = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -121,9 +121,11 @@ def _best_for_f1(gold: np.ndarray, probabilities: np.ndarray) -> float:
         return THRESHOLD  # nothing to tell apart
     precision, recall, values = precision_recall_curve(gold, probabilities)
     f1 = 2 * precision * recall / np.maximum(precision + recall, LEAST)
-    # In the middle between two probabilities, rounding changes no answer.
-    values = values.astype(np.float64)
-    middles = (values + np.concatenate([[0.0], values[:-1]])) / 2
+    # In the middle between two probabilities, rounding changes no answer. Both
+    # are float32, in which answers are compared: see `decide`.
+    below = np.concatenate([[0.0], values[:-1]]).astype(np.float32)
+    middles = below + (values - below) / 2
+    middles = np.where(middles < values, middles, below)
     best = middles[f1[:-1] >= f1[:-1].max() - 1e-12]
     return float(min(best, key=lambda value: abs(value - THRESHOLD)))
 

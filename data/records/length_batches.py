@@ -58,7 +58,7 @@ def training_batches(
     of 0 is all records. `trim` are options of `trim_batch`, which cuts each
     worker's batch to its longest example; None for a TPU, which needs one
     length. `group_by_length` puts examples of similar length into a batch; each
-    pass still contains every example once.
+    pass still contains every example once, unless the batch size changes in it.
 
     Source: `run_classifier.file_based_input_fn_builder`.
     """

@@ -45,7 +45,8 @@ def fitted(vectors: np.ndarray, size: int, rotate: bool) -> np.ndarray:
     if vectors.shape[1] != size or rotate:
         logging.info(
             f"The teacher's vectors have {vectors.shape[1]} numbers, the "
-            f"model's {size}: they are rotated to their principal axes."
+            f"model's {size}: they are rotated to their principal axes, the "
+            "largest first."
         )
         step = -(-len(vectors) // _SAMPLE)
         sample = vectors[::step].astype(np.float64)

@@ -110,6 +110,17 @@ def test_a_set_without_an_error_leaves_the_temperature():
     )
 
 
+def test_a_threshold_parts_neighbors_among_float32_numbers():
+    most = np.float32(1)
+    second = np.array([np.nextafter(most, 0, dtype="f4"), 1, 1, 0.5, 0.9], "f4")
+    raw = np.stack([1 - second, second], axis=1)
+    gold = np.array([0, 1, 1, 0, 0])
+    found = fit("classification", gold, raw)
+    calibrated = found.probabilities(raw, "classification")
+    answers = decide("classification", calibrated, found.thresholds)
+    assert answers.tolist() == gold.tolist()
+
+
 def test_a_label_that_all_or_none_have_keeps_the_usual_threshold():
     raw = np.array([[0.9, 0.1], [0.7, 0.4], [0.4, 0.2]], np.float32)
     gold = np.array([[1, 0], [1, 0], [1, 0]])

@@ -235,6 +235,8 @@ def check_wrong_settings(model):
         )
     with pytest.raises(ValueError, match="--n_best_size=0; it must be at lea"):
         model.answer([("who?", "the man")], n_best_size=0)
+    with pytest.raises(ValueError, match="must be greater than max_query_leng"):
+        model.answer([("who?", "the man")], max_query_length=500)
 
 
 @pytest.fixture(scope="module")

@@ -46,6 +46,8 @@ def signatures_of(
     if top_k is not None and not 1 <= top_k <= most:
         raise ValueError(f"top_k is {top_k}, expected 1 to {most}.")
     described = dataclasses.replace(describe(loaded), **settings)
+    if described.kind == "span":
+        described.windows.check_room()
     if described.kind in _PAIRS or getattr(described, "is_pair", False):
         require_pairs(loaded.config, f"{loaded.folder} ({described.kind})")
     return serving_of(loaded, described, use_calibration).signatures

@@ -6,6 +6,7 @@ import hashlib
 import os
 from typing import Any
 
+import numpy as np
 from absl import logging
 
 from data.finetuning.feature_options import TextFeatures
@@ -141,11 +142,14 @@ class Run:
         train, sizes = self._train, self._sizes
         facts = {"target_size": int(train.scored)}
         if len(train.vectors):
-            rotate = len(sizes) > 1
-            vectors = teacher_vectors.fitted(train.vectors, sizes[0], rotate)
+            given, rotate = np.ascontiguousarray(train.vectors), len(sizes) > 1
+            vectors = teacher_vectors.fitted(given, sizes[0], rotate)
             train = dataclasses.replace(train, vectors=vectors)
-            checksum = hashlib.sha256(vectors).hexdigest()
-            facts = {"target_size": sizes[0], "vectors_sha256": checksum}
+            # Not of the rotated ones, whose last bits differ between machines.
+            checksum = hashlib.sha256(given)
+            checksum.update(f"{rotate}".encode())
+            facts = {"target_size": sizes[0]}
+            facts["vectors_sha256"] = checksum.hexdigest()
         columns = self._options.train_columns
         return self._records("train", train, labels=columns, **facts)
 

@@ -4,8 +4,9 @@ The cosine does not depend on the lengths of the teacher's vectors, so that one
 learning rate suits all teachers; for vectors of length 1 it is the squared
 error. No projection is learned: the vectors themselves are searched, and a
 projection that is dropped afterwards would leave their own angles untrained.
-Where the sizes differ, the teacher's vectors are rotated to their principal
-axes and cut, which keeps their angles as well as any smaller size can.
+Where the sizes differ, or there are several, the teacher's vectors are rotated
+to their principal axes and cut, which keeps their angles as well as any smaller
+size can.
 """
 
 from collections.abc import Sequence
