@@ -11,6 +11,7 @@ made: `--batch_size=0; it must be at least 1.`
 import dataclasses
 import difflib
 import functools
+import math
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -44,9 +45,9 @@ class Setting(NamedTuple):
     def holds(self, value: Any) -> bool:
         """Whether a value is within the bounds; None always is."""
         return value is None or (
-            (self.least is None or value >= self.least)
+            (self.least is None or self.least <= value < math.inf)
             and (self.most is None or value <= self.most)
-            and (self.above is None or value > self.above)
+            and (self.above is None or self.above < value < math.inf)
             and (self.choices is None or value in self.choices)
         )
 

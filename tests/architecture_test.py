@@ -37,12 +37,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_302,
-    "training": 11_100,
+    "data": 9_312,
+    "training": 11_120,
     "modeling": 3_802,
     "studies": 1_377,
     "demo": 384,
-    "programs": 758,
+    "programs": 760,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

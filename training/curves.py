@@ -75,6 +75,8 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
             f"--tags={','.join(unknown)}: the runs have no such curve, only "
             f"{', '.join(sorted(there))}."
         )
+    if not tags:
+        raise ValueError("--runs: there is no loss and no score to draw.")
     rows, columns = math.ceil(len(tags) / _COLUMNS), min(len(tags), _COLUMNS)
     size = 4.5 * columns, 3.2 * rows + 0.6
     figure = matplotlib.figure.Figure(figsize=size, layout="constrained")

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -117,6 +118,9 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
         _end(_PREEMPTED, preemption.EXIT_CODE, is_error=False)
     except KeyboardInterrupt:
         _end(_INTERRUPTED, 130, is_error=False)  # as a shell reports ^C
+    except BrokenPipeError:  # such as `ask.py ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
     except Exception as error:
         is_expected = isinstance(error, (*_EXPECTED, *files.op_errors()))
         if is_expected and logging.get_verbosity() < logging.DEBUG:

@@ -149,7 +149,9 @@ def put_back_if_refused(paths: set[str], has_run: bool) -> Iterator[None]:
     }
     try:
         yield
-    except (ValueError, OSError):
+    except BaseException as error:
+        if not (has_run or isinstance(error, ValueError | OSError)):
+            raise
         for path, text in before.items():
             files.write_text(path, text)
         for path in paths - before.keys() if before or has_run else ():

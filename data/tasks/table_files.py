@@ -53,6 +53,13 @@ class TableFiles:
                 "another single character, but no quote and no line break."
             )
         self.separator = mark
+        given = filter(None, (*self.columns, self.label))
+        names = [x.name for x in given if x.flag != "choice_columns"]
+        if len({*names}) < len(names):
+            raise ValueError(
+                f"the columns {', '.join(names)}, of texts and label, name one "
+                "twice; give each once."
+            )
 
     def read(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set after checking that they have the columns.

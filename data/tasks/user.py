@@ -75,10 +75,10 @@ class UserTable(Task):
         self._texts = _columns(text_columns or usual, "text_columns")
         self._choices = _columns(choice_columns, "choice_columns")
         self._id = Column.parse(id_column, "id_column") if id_column else None
-        self._label = Column.parse(label_column, "label_column")
+        self._label = Column.parse(label_column or "label", "label_column")
         self._check(kind, labels)
         self.kind, usual_metrics, *_ = _KINDS[kind]
-        self.label_separator = label_separator
+        self.label_separator = label_separator or ","
         names = dict(train=train_file, dev=dev_file, test=test_file)
         self.files = TableFiles(
             *(data_dir, names, self.suffixes, [*self._texts, *self._choices]),

@@ -23,6 +23,7 @@ class Outer(Settings):
     kind: str | None = setting(None, "Kind.", choices=("", "x", "y"))
     rates: tuple[float, ...] = setting((), "Rates.", flag="some_rates")
     rate: float = setting(1.0, "Rate.", above=0, most=1, flag="the_rate")
+    epochs: float = setting(3.0, "Epochs.", above=0)
     folder: str = setting(help="Folder.")
     inner: Inner = group(size=3)
     other: Inner | None = None
@@ -41,6 +42,7 @@ class Outer(Settings):
         ({"share": float("nan")}, "--share=nan; it must be 0 to 1."),
         ({"rate": 0.0}, "--the_rate=0.0; it must be above 0, and 1 at most."),
         ({"rate": 1.5}, "--the_rate=1.5; it must be above 0, and 1 at most."),
+        ({"epochs": float("inf")}, "--epochs=inf; it must be above 0."),
         ({"kind": "z"}, "--kind=z; it must be one of x, y."),
         ({"kind": "x"}, "--kind=x contradicts --the_rate=1."),
     ],

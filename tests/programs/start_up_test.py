@@ -106,11 +106,18 @@ def test_full_help_has_the_flags_of_the_log(run):
         assert f" {flag}" in done.stdout
 
 
-def test_help_into_a_pipe_that_closes():
-    command = f"'{sys.executable}' '{ROOT}/run_classifier.py' --help | head -1"
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("run_classifier.py' --help", "Fine-tunes BERT"),
+        ("run_study.py' --scale=paper --study=masking --output_dir=x", "# "),
+    ],
+)
+def test_a_pipe_that_closes(command, text):
+    command = f"'{sys.executable}' '{ROOT}/{command} | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert not done.stderr
-    assert done.stdout.startswith("Fine-tunes BERT")
+    assert done.stdout.startswith(text)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,8 @@ def test_a_folder_that_is_named_twice_is_drawn_once(runs):
 
 def test_a_tag_that_no_run_has_is_refused(runs):
     found = curves.read([f"{runs}/b"])
+    with pytest.raises(ValueError, match="--runs: there is no loss"):
+        curves.draw({}, f"{runs}/a.png")
     with pytest.raises(ValueError, match="--tags=lost: .* learning_rate, loss"):
         curves.draw(found, f"{runs}/a.png", ["loss", "lost"])
     assert not (runs / "a.png").exists()

@@ -121,7 +121,7 @@ def _nearest(minutes: float, wordpieces: int) -> tuple[int, int]:
 
 def log_best_sizes(minutes: float, patterns: str | None) -> None:
     """Says which sizes fit the minutes and the text of records, if known."""
-    if not (0 < minutes < math.inf and patterns):
+    if not (minutes and patterns):
         return
     _, wordpieces = read_facts(patterns)
     if wordpieces:

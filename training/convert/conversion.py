@@ -60,7 +60,8 @@ def run(options: ConversionOptions) -> None:
     ):
         raise ValueError(
             f"--output_dir={output_dir} is there already and not empty; "
-            "nothing was written. Give a new folder."
+            "nothing was written. Give a new folder; what has .incomplete- in "
+            "its name is of a killed conversion, and may be removed."
         )
     # A new folder appears complete or not at all. An empty one stays, because
     # it may be a link, a mounted disk or the current folder. The temporary name

@@ -31,6 +31,10 @@ def joined(
     other flags, a malformed TF_CONFIG or unreadable checkpoints; OSError if
     another run holds the lock; SystemExit if a worker disappears.
     """
+    if not output_dir:  # a variable that is not set
+        raise ValueError(
+            "--output_dir is empty; give a folder, or . for this one."
+        )
     checkpoints.require_readable(output_dir)
     preemption.check()  # SIGTERM may have arrived while TensorFlow was loaded
     cluster = strategy.cluster_of(options)

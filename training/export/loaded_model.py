@@ -15,7 +15,7 @@ from training.export.span_signatures import SpanServing
 from training.export.task_signatures import TaskServing
 from training.export.vector_signatures import VectorServing
 from training.finetuning import calibrating
-from training.start import description
+from training.start import description, setup
 
 TOP_K = 5
 _SERVINGS = (PretrainingServing, SpanServing, TaskServing, VectorServing)
@@ -46,6 +46,9 @@ def signatures_of(
     if top_k is not None and not 1 <= top_k <= most:
         raise ValueError(f"top_k is {top_k}, expected 1 to {most}.")
     described = dataclasses.replace(describe(loaded), **settings)
+    setup.check_length(
+        described.max_seq_length, loaded.config, str(loaded.folder)
+    )
     if described.kind == "span":
         described.windows.check_room()
     if described.kind in _PAIRS or getattr(described, "is_pair", False):

@@ -1,5 +1,6 @@
 """The methods of `bert.Model` that compute vectors. Loads no TensorFlow."""
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +116,9 @@ class VectorMethods:
             raise ValueError(f"top_k is {top_k}, expected 1 or more.")
         self._sentence_vectors()  # the kind fits
         vectors, questions = self._text_vectors(), listed(questions)
-        if isinstance(texts, str):
-            index = vector_index.open_index(texts, vectors.fingerprint())
+        if isinstance(texts, str | os.PathLike):
+            path = os.fspath(texts)
+            index = vector_index.open_index(path, vectors.fingerprint())
         else:
             texts, name = listed(texts), vectors.form.usual(DOCUMENT)
             found = vectors.encode(texts, batch_size, name)

@@ -1,5 +1,6 @@
 """The start of a run: step 0, its own or another run's checkpoint."""
 
+import json
 import zlib
 
 import numpy as np
@@ -104,6 +105,9 @@ def _check_workers(point: ResumePoint, saved: Variables) -> None:
         "different places in the training input": point.examples_seen,
         "different numbers of training examples": point.num_examples,
         "different weights": weights,
+        "different training data": zlib.crc32(
+            json.dumps(point.made_from, sort_keys=True).encode()
+        ),
     }
     found = all_workers(strategy, [*values.values()]).astype(int)
     for what, numbers in zip(values, found.T, strict=True):

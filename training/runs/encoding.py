@@ -98,7 +98,6 @@ def encode(options: EncodingOptions, vectors: TextVectors) -> None:
         raise ValueError(
             f"--input_file={source} has no texts; expected one on each line."
         )
-    manifests.remove([path])
     if is_index := path.endswith(".npy"):
         facts = vector_index.texts_of(source, column)
     texts = read_texts(source, column)
@@ -107,6 +106,7 @@ def encode(options: EncodingOptions, vectors: TextVectors) -> None:
         rows = vectors.rows(read_texts(source, column), prompt)
         for line in extractor.extract_all(rows, count, source):
             write(vectors.finished(line.vectors[0, 0], size))
+        manifests.remove([path])
     if is_index:
         vector_index.write_facts(
             *(path, vectors.fingerprint(), facts),

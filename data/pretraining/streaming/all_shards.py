@@ -205,11 +205,11 @@ def _clean_up(plan: Plan) -> None:
     """Removes the reports and the temporary files of killed runs."""
     for task in plan.tasks:
         files.remove(shards.report_path(task.path))
-        for rest in glob.glob(f"{glob.escape(task.path)}.*"):
+        for rest in files.find(f"{glob.escape(task.path)}.*"):
             if os.path.isdir(rest) and not os.path.islink(rest):
                 shutil.rmtree(rest)
             else:
-                os.remove(rest)
+                files.remove(rest)
 
 
 def _log_other_files(plan: Plan) -> None:

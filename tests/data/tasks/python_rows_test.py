@@ -184,3 +184,17 @@ def test_a_first_call_that_fails_keeps_its_tables(tmp_path, has_run):
         path.write_text("{}\n")
         raise OSError
     assert path.exists() != has_run
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_tables_of_a_run_stay_if_another_call_is_interrupted(tmp_path, has_run):
+    """A call that trains for the first time resumes with its tables."""
+    path = tmp_path / "train.jsonl"
+    path.write_text("before")
+    with (
+        pytest.raises(KeyboardInterrupt),
+        put_back_if_refused({str(path)}, has_run=has_run),
+    ):
+        path.write_text("{}\n")
+        raise KeyboardInterrupt
+    assert path.read_text() == ("before\n" if has_run else "{}\n")

@@ -403,3 +403,15 @@ def test_rows_of_json_may_lack_a_column_if_asked(table):
     content = {"train.jsonl": "\n".join(lines)}
     task = table(content, "jsonl", labels=["x"], drop_missing=True)
     assert train(task) == [("a", "x")]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "pair", "text_columns": ["text", "text"]},
+        {"label_column": "text"},
+    ],
+)
+def test_a_column_is_given_once(table, given):
+    with pytest.raises(ValueError, match="columns text, .*give each once"):
+        table({"train.csv": ROWS}, **given)

@@ -42,10 +42,11 @@ def resume(monkeypatch, folder, change, **options):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ([-3, 0, 0, 0], "checkpoints of different steps: 7, 4 "),
-        ([0, 9, 0, 0], "different places in the training input: 100, 109 "),
-        ([0, 0, -1, 0], "different numbers of training examples: 50, 49 "),
-        ([0, 0, 0, 1], "different weights: .*All must see the same --output_d"),
+        ([-3, 0, 0, 0, 0], "checkpoints of different steps: 7, 4 "),
+        ([0, 9, 0, 0, 0], "different places in the training input: 100, 109 "),
+        ([0, 0, -1, 0, 0], "different numbers of training examples: 50, 49 "),
+        ([0, 0, 0, 1, 0], "different weights: .*All must see the same --out"),
+        ([0, 0, 0, 0, 1], "different training data: .*and the same input fil"),
     ],
 )
 def test_workers_that_find_different_things_are_refused(
@@ -56,7 +57,7 @@ def test_workers_that_find_different_things_are_refused(
 
 
 def test_workers_that_find_the_same_go_on(monkeypatch, tmp_path):
-    point = resume(monkeypatch, tmp_path, [0, 0, 0, 0])
+    point = resume(monkeypatch, tmp_path, [0, 0, 0, 0, 0])
     assert (point.global_step, point.examples_seen) == (7, 100)
 
 
@@ -69,7 +70,7 @@ def test_workers_that_continue_at_different_steps_are_refused(
         resume(
             monkeypatch,
             tmp_path,
-            [1, 0, 0, 0],
+            [1, 0, 0, 0, 0],
             at="next",
             continue_from=str(tmp_path / "before"),
         )

@@ -132,6 +132,20 @@ def test_texts_that_change_while_they_are_read_are_no_index(
         encoding.run(as_search(options))
 
 
+def test_an_index_stays_whole_if_another_encoding_stops(options, monkeypatch):
+    encoding.run(options)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(encoding.TextVectors, "finished", stop)
+        with pytest.raises(KeyboardInterrupt):
+            encoding.run(options)
+    search = as_search(options, input_file=options.input_file)
+    encoding.run(search.replace(output_file=f"{options.output_file}.jsonl"))
+
+
 def as_search(options, **changes):
     return options.replace(
         do_encode=False,

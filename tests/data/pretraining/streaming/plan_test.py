@@ -196,7 +196,7 @@ def test_fewer_documents_than_shards_are_refused(tmp_path, vocab):
         make([path], tmp_path, recipe_of(vocab), 4)
     assert str(error.value) == (
         "--output_file names 4 files, but the text has only 3 documents "
-        "(between blank lines); name as many."
+        "(between blank lines); name no more."
     )
 
 
