@@ -146,7 +146,8 @@ def _facts(output_dir: str) -> dict[str, Any]:
     if before and run != output_dir:
         place = description.place_of_weights
         named = folder and place(folder.weights, output_dir)
-        is_other = named and named != before.weights
+        is_other = bool(named) and named != before.weights
+        is_other |= before.kind != "pretraining"
         if is_other or flags.value("do_train"):
             before = None
     if before:
@@ -154,7 +155,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     for name, value in known.items():
         if flags.given(flag_of[name]) is None:
             values[name] = value
-    values["init_checkpoint"] = init_checkpoint
+    values["init_checkpoint"] = folder.weights if folder else init_checkpoint
     return values | found_files.find(
         {flag: flags.value(flag) for flag in found_files.FILES},
         output_dir=run or output_dir,

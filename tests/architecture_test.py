@@ -38,11 +38,11 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_312,
-    "training": 11_120,
+    "training": 11_143,
     "modeling": 3_802,
     "studies": 1_377,
     "demo": 384,
-    "programs": 760,
+    "programs": 761,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

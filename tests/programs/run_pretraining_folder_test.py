@@ -13,6 +13,8 @@ from training.loop.checkpointing import CheckpointManager
 from training.pretraining import run_records
 from training.runs import pretraining
 
+STRIPPED = [f"bert_model.ckpt{x}" for x in (".index", ".data-00000-of-00001")]
+
 
 @pytest.fixture
 def finished(goldens, finished_pretraining, tmp_path):
@@ -26,6 +28,21 @@ def test_the_checkpoint_of_a_finished_run_is_stripped(finished, tmp_path):
     stripped = checkpoints.Checkpoint(str(tmp_path / "out/bert_model.ckpt"))
     assert "bert/pooler/dense/kernel" in stripped.shapes
     assert not any("adam" in name for name in stripped.shapes)
+
+
+def test_the_weights_that_a_run_begins_with_are_not_replaced(
+    finished, tmp_path
+):
+    pretraining.run(finished.replace(do_train=False, strip_checkpoint=True))
+    (tmp_path / "new").mkdir()
+    for name in "bert_config.json", *STRIPPED:
+        (tmp_path / "out" / name).rename(tmp_path / "new" / name)
+    first = {"init_checkpoint": str(tmp_path / "new/bert_model.ckpt")}
+    first |= {"output_dir": str(tmp_path / "new"), "bert_config_file": None}
+    data = (tmp_path / "new" / STRIPPED[1]).read_bytes()
+    with pytest.raises(ValueError, match="--strip_checkpoint would replace"):
+        pretraining.run(finished.replace(**first, strip_checkpoint=True))
+    assert (tmp_path / "new" / STRIPPED[1]).read_bytes() == data
 
 
 def test_a_runs_own_copy_of_its_vocabulary_may_have_other_bytes(

@@ -27,11 +27,7 @@ _MASK = "[MASK]"
 def check(output_dir: str, objective: str) -> None:
     """Refuses a model that does not fill masks; its run may say what it is."""
     found = description.find(output_dir)
-    if found and found.kind != "pretraining":
-        raise ValueError(
-            f"--output_dir={output_dir} holds a model of the kind "
-            f"{found.kind}; export it by the program that trained it."
-        )
+    description.require_kind(output_dir, found, ["pretraining"])
     made_from = CheckpointManager(output_dir).made_from()
     objective = made_from.get("objective", objective)
     if not objectives.get(objective).answers_queries:

@@ -158,16 +158,16 @@ class Finetuning:
         with self._strategy.scope():
             return self._start.restore(self._weights)
 
-    def finish(
-        self, *, keeps_all: bool = False, old: Sequence[str] = ()
-    ) -> None:
+    def finish(self, *, keeps_all: bool = False, **old: Sequence[str]) -> None:
         """Removes the checkpoints and slots that a finished run can spare.
 
-        `keeps_all` keeps all checkpoints; it warns of `old` files that exist.
+        `keeps_all` keeps all checkpoints. It warns of `old` files that exist:
+        flag that writes them -> names.
         """
         if (step := self.manager.latest_step()) != self._before:
             folder = self.options.train.output_dir
-            setup.warn_of_earlier(folder, step, "--do_predict", *old)
+            for flag, names in old.items():
+                setup.warn_of_earlier(folder, step, f"--{flag}", *names)
         # Differs from the original: the last checkpoint alone is kept, because
         # five of BERT-Large with slots take 20 GB.
         if self.options.train.keep_checkpoint_max is None and not keeps_all:

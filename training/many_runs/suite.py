@@ -14,6 +14,7 @@ from data.storage import files, locks
 from data.storage.json_files import find_json, write_json
 from data.tables import aligned, tsv
 from data.tasks import Task, get_task
+from modeling.checkpoints import model_folder, tf1
 from training.config.finetuning_options import (
     DIAGNOSTIC,
     GLUE,
@@ -61,6 +62,11 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     if len(names) < 2:
         trials.run(options, trial_options)
         return
+    if tf1.has_run(model_folder.chosen_trial(options.output_dir)):
+        raise ValueError(
+            f"--output_dir={options.output_dir} holds a run of one task; give "
+            "another one."
+        )
     tasks, before = _tasks(options, names), _scores_in(options.output_dir)
     asked = tasks.pop(DIAGNOSTIC, None)
     # Check all tasks before the first one, which may take hours.
@@ -83,6 +89,12 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
     if options.do_predict:
         _gather(output_dir, tasks, outcomes)
+    elif options.do_train and files.exists(f"{output_dir}/submission"):
+        logging.warning(
+            "%s/submission is of an earlier command; --do_predict writes it "
+            "again.",
+            output_dir,
+        )
     # A command that scores nothing does not change the table.
     if scores or failures:
         replaced = {score.task for score in scores}

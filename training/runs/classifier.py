@@ -252,8 +252,11 @@ class Run:
         self._answer(scorer, inputs, weights)
         self._describe(weights)
         if options.do_train:
-            old = () if options.do_predict else task.answer_files
-            model.finish(keeps_all=options.eval_checkpoints != "last", old=old)
+            model.finish(
+                keeps_all=options.eval_checkpoints != "last",
+                do_predict=() if options.do_predict else task.answer_files,
+                do_eval=() if inputs.dev else ["dev_predictions.tsv"],
+            )
         return Outcome(step, scorer.results, weights)
 
     def _make_model(self, inputs: Inputs) -> Finetuning:

@@ -137,6 +137,7 @@ class Run:
         """Refuses folders without a run, or with a run of another model."""
         options, config = self._options, self._start.config
         folder, before = options.train.output_dir, options.train.continue_from
+        origin = self._start.origin.values()
         has_run = bool(self._start.manager.steps())
         if changes_config and has_run:
             setup.check_same_model(folder, config)
@@ -145,6 +146,12 @@ class Run:
                 "--strip_checkpoint strips the checkpoint of a run, but "
                 f"--output_dir={folder} holds none; give the --output_dir of a "
                 "run, or train first (--do_train)."
+            )
+        if options.strip_checkpoint and STRIPPED_NAME in origin:
+            raise ValueError(
+                f"--strip_checkpoint would replace {options.init_checkpoint}, "
+                "the weights that the run begins with; give another "
+                "--output_dir."
             )
         if before:
             setup.check_same_model(before, config)
@@ -165,6 +172,9 @@ class Run:
         if step == before:
             return
         folder = options.train.output_dir
+        if found := description.find(folder):  # an earlier phase is exported
+            length = {"max_seq_length": options.max_seq_length}
+            dataclasses.replace(found, **length).write(folder, None)
         warn = functools.partial(setup.warn_of_earlier, folder, step)
         if not options.strip_checkpoint and STRIPPED_NAME not in origin:
             warn("--strip_checkpoint", f"{STRIPPED_NAME}.index")
@@ -226,7 +236,6 @@ class Run:
             keep_vocabulary(options, start.config, said)
         model = start.load(self._strategy)
         if options.do_train and not has_run:
-            description.forget_other_model(options.train.output_dir)
             if options.first_weights != FIRST_WEIGHTS[0]:
                 weights = checkpoints.variables_by_name(model.layers)
                 of_run = options, start.config, self._records

@@ -187,8 +187,8 @@ class Run:
             threshold = answers.known_threshold(options, step)
         self.describe(threshold, self._best.weights(step))
         if options.do_train:
-            old = () if options.do_predict else ["predictions.json"]
-            model.finish(old=old)
+            old = [] if options.do_predict else ["predictions.json"]
+            model.finish(do_predict=old)
 
     def _records(self, questions: Questions) -> tuple[RecordFiles, SquadReport]:
         """Writes train.tf_record or eval.tf_record, unless it exists.

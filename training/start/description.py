@@ -230,12 +230,17 @@ def names_model(options: settings.Settings) -> bool:
     return options.given is None or "init_checkpoint" in options.given
 
 
-def forget_other_model(output_dir: str) -> None:
-    """Removes what an earlier command left in a folder about another model."""
+def forget_other_model(output_dir: str, weights: str | None) -> None:
+    """Removes what an earlier command left in a folder about another model.
+
+    `weights` are those that the command uses, see `Description.weights`; None =
+    it trains.
+    """
     found = find(output_dir)
-    if not found or found.weights and not is_elsewhere(found.weights):
+    if not found or found.weights == weights:
         return
     names = (model_folder.DESCRIPTION, model_folder.LABELS, VECTOR_FORM)
+    names += ("metrics.json",)
     for path in (os.path.join(output_dir, name) for name in names):
         if files.exists(path):
             logging.info("%s, which was about another model, is removed.", path)
@@ -266,7 +271,7 @@ def keep(
         return False
     output_dir = options.find("output_dir")
     place = place_of_weights(weights, output_dir)
-    if place == model_folder.REORDERED:
+    if place == model_folder.REORDERED != found.weights:
         return False
     is_untrained = not tf1.has_run(output_dir)
     if is_untrained and is_elsewhere(place) and names_model(options):

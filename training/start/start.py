@@ -71,7 +71,7 @@ class Start:
         labels: Sequence[str] | None = None,
         rows: Sequence[str] = (),
     ):
-        self.options, self.config = options, config
+        self.options, self.config, self._trains = options, config, trains
         self._make_model, self._head, self._labels = make_model, head, labels
         self._folder = options.train.output_dir
         self.manager = self._open_folder()
@@ -216,6 +216,9 @@ class Start:
         cannot be written.
         """
         folder = self._folder
+        if not self.manager.steps():
+            used = None if self._trains else self.origin.get("init_checkpoint")
+            description.forget_other_model(folder, used)
         path = os.path.join(folder, CONFIG)
         if not (self.manager.steps() and files.exists(path)):
             files.write_text(path, self.config.to_json_string())

@@ -215,15 +215,6 @@ def refused(options, match):
             {"task_options": {"kind": "single", "labels": ["l1", "l0"]}},
             "^--teacher_dir: .*labels .*the same task, labels",
         ),
-        (
-            {
-                "task_options": {
-                    "kind": "pair",
-                    "text_columns": ["text", "label"],
-                }
-            },
-            "^--teacher_dir: .*is_pair False -> True",
-        ),
         ({"task_options": {"kind": "multilabel"}}, "kind classification -> "),
     ],
 )
@@ -257,6 +248,8 @@ def test_teachers_that_do_not_fit_are_refused(
         described = json.loads(path.read_text())
         path.write_text(json.dumps(described | values))
 
+    change(is_pair=True)
+    refused(options, "^--teacher_dir: .*is_pair True -> False")
     change(weights="")
     refused(options, "^--teacher_dir: .*not finished")
     change(weights="model.ckpt-6", task_name="cola")

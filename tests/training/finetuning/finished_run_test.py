@@ -249,6 +249,7 @@ def test_what_shapes_the_training_is_warned_of(
         # The answers of the weights before are there, too.
         for name in ("predictions.tsv", "test_results.tsv"):
             assert f"{name} was written before step" in caplog.text
+        assert re.search("dev_predictions.tsv was .*--do_eval", caplog.text)
         caplog.clear()
 
 

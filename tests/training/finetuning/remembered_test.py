@@ -20,6 +20,7 @@ from training.config.conversion_options import ConversionOptions
 from training.config.finetuning_options import TrialOptions
 from training.convert import conversion
 from training.export import saved_model
+from training.finetuning.task_scorer import TaskScorer
 from training.many_runs import trials
 from training.runs import classifier, questions
 from training.start import description
@@ -156,6 +157,30 @@ def test_a_folder_without_training_describes_the_last_command(
     assert of_folder(tmp_path)["labels"] == ["l0", "new"]
 
 
+def test_what_was_said_of_another_model_goes_when_a_command_begins(
+    trained, tmp_path, monkeypatch
+):
+    """Else its weights would be loaded with the other's configuration."""
+    folder, options = trained
+    (tmp_path / "out").mkdir()
+    first = {"init_checkpoint": str(folder / "out")}
+    here = {"output_dir": str(tmp_path / "out"), "do_predict": False}
+    run(later(options, first, **here, **first))
+    other = shutil.copytree(folder / "out", tmp_path / "other")
+    first = {"init_checkpoint": str(other)}
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TaskScorer, "write", stop)
+    names = "task.json", "metrics.json"
+    for there, changes in (True, {}), (False, first):
+        with pytest.raises(KeyboardInterrupt):
+            run(later(options, changes, **here, **changes))
+        found = [(tmp_path / "out" / name).exists() for name in names]
+        assert found == [there, there]
+
+
 def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
     """In any spelling of its path, with labels and windows of the run."""
     folder, options = trained
@@ -280,7 +305,7 @@ def test_an_export_of_vectors_refuses_another_form(goldens, tmp_path):
     described.write(out, vocab_file=None)
     same = {"init_checkpoint": first, "vector_sizes": ["4", "8"]}
     assert saved_model.describes_export(out, same)
-    with pytest.raises(ValueError, match="--vector_sizes=16,4.*vector_sizes=8"):
+    with pytest.raises(ValueError, match="--vector_sizes=4,16.*_sizes=8,4"):
         saved_model.describes_export(out, same | {"vector_sizes": ["4", "16"]})
     with pytest.raises(ValueError, match="--pooling=cls.*--pooling=mean"):
         saved_model.describes_export(out, same | {"pooling": "cls"})

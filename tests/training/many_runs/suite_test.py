@@ -310,7 +310,7 @@ def test_answers_of_an_earlier_model_are_not_gathered(options, tmp_path, ran):
 
 
 def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
-    options, tmp_path, ran
+    options, tmp_path, ran, caplog
 ):
     make_glue(tmp_path / "glue", ["MNLI", "RTE"])
     (tmp_path / "glue/diagnostic.tsv").write_text("")
@@ -319,6 +319,9 @@ def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
     table = (tmp_path / "out/glue.tsv").read_text()
     ran.clear()
     run_suite(options, "CoLA,RTE", do_eval=False)
+    assert "submission is of an earlier command" not in caplog.text
+    run_suite(options, "CoLA,RTE", do_eval=False, do_predict=False)
+    assert "submission is of an earlier command" in caplog.text
     assert (tmp_path / "out/glue.tsv").read_text() == table
     assert (tmp_path / "out/submission/AX.tsv").exists()
 
@@ -350,6 +353,17 @@ def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
     assert after["average"] == pytest.approx(before["average"])
     assert after["num_tasks"] == 3 and after["missing"] == []
     assert [x["task"] for x in after["scores"]] == ["SST-2", "CoLA", "RTE"]
+
+
+def test_several_tasks_are_not_trained_in_the_folder_of_one(
+    options, tmp_path, ran
+):
+    make_glue(tmp_path / "glue", ["CoLA", "RTE"])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/model.ckpt-3.index").touch()
+    with pytest.raises(ValueError, match="--output_dir=.* a run of one task"):
+        run_suite(options, "CoLA,RTE")
+    assert not ran and not (tmp_path / "out/glue.json").exists()
 
 
 def test_a_single_task_is_not_trained_in_the_folder_of_several(

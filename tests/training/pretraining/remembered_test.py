@@ -202,7 +202,13 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
     again = trained.replace(output_dir=str(folder))
     pretraining.run(again)  # nothing to train
     assert "written before" not in caplog.text
+    facts = {"kind": "pretraining", "task_name": "", "top_k": 5}
+    facts |= {"max_seq_length": 8, "do_lower_case": True, "model": {}}
+    facts["weights"] = "model.ckpt-1"
+    (folder / "task.json").write_text(json.dumps(facts))
     pretraining.run(again.replace(num_train_steps=again.train.last_step + 1))
+    said = json.loads((folder / "task.json").read_text())
+    assert said["max_seq_length"] == again.max_seq_length
     for name in ("bert_model.ckpt.index", "predict_results.jsonl"):
         assert f"{name} was written before step" in caplog.text
 
