@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_312,
-    "training": 11_143,
+    "training": 11_144,
     "modeling": 3_802,
     "studies": 1_377,
     "demo": 384,

@@ -62,11 +62,6 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     if len(names) < 2:
         trials.run(options, trial_options)
         return
-    if tf1.has_run(model_folder.chosen_trial(options.output_dir)):
-        raise ValueError(
-            f"--output_dir={options.output_dir} holds a run of one task; give "
-            "another one."
-        )
     tasks, before = _tasks(options, names), _scores_in(options.output_dir)
     asked = tasks.pop(DIAGNOSTIC, None)
     # Check all tasks before the first one, which may take hours.
@@ -87,14 +82,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         failures |= failed
     elif DIAGNOSTIC in names and options.do_predict:
         failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
-    if options.do_predict:
-        _gather(output_dir, tasks, outcomes)
-    elif options.do_train and files.exists(f"{output_dir}/submission"):
-        logging.warning(
-            "%s/submission is of an earlier command; --do_predict writes it "
-            "again.",
-            output_dir,
-        )
+    _gather(options, tasks, outcomes)
     # A command that scores nothing does not change the table.
     if scores or failures:
         replaced = {score.task for score in scores}
@@ -141,6 +129,11 @@ def _tasks(
 ) -> dict[str, ClassifierOptions]:
     """Task -> its options, for those that can run; checks all of them."""
     flag, data_dir = f"--task_name={options.task_name}", options.data_dir
+    if tf1.has_run(model_folder.chosen_trial(options.output_dir)):
+        raise ValueError(
+            f"--output_dir={options.output_dir} holds a run of one task, but "
+            f"{flag} names several; give another --output_dir."
+        )
     data_set = options.task_options.get("tfds")
     if len({*names}) < len(names):
         raise ValueError(f"{flag}: expected each task once.")
@@ -245,12 +238,20 @@ def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
 
 
 def _gather(
-    output_dir: str,
+    options: ClassifierOptions,
     tasks: Mapping[str, ClassifierOptions],
     outcomes: Mapping[str, Outcome],
 ) -> None:
-    """Copies the files for the GLUE server into one folder."""
+    """Copies the files for the GLUE server into one folder, if it predicts."""
+    output_dir = options.output_dir
     target = os.path.join(output_dir, "submission")
+    if not options.do_predict:
+        if options.do_train and files.exists(target):
+            logging.warning(
+                "%s is of an earlier command; --do_predict writes it again.",
+                target,
+            )
+        return
     tf.io.gfile.makedirs(target)
     gathered = []
     names = {name: _task(one).submission_files for name, one in tasks.items()}
