@@ -138,7 +138,8 @@ class TrainOptions(Options):
         1, "[new] Micro-batches of one update: the same result in less memory."
     )
     log_steps: int = positive(
-        100, "[new] Updates between log lines and event points."
+        100,
+        "[new] Updates between event points, and most in a mean of the log.",
     )
     eval_every_steps: int = amount(
         0, "[new] Updates between evaluations while training; 0 = never."

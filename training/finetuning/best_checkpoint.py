@@ -139,8 +139,9 @@ class BestCheckpoint:
         """
         if self.metric:
             return self._prefix(step)
-        if not step:
-            return self._finetuning.first.prefix(self._output_dir)
+        first = self._finetuning.first
+        if first and not step:  # the original has a checkpoint of step 0
+            return first.prefix(self._output_dir)
         return self._finetuning.manager.prefix(step)
 
     def note(self) -> dict:

@@ -118,7 +118,8 @@ def write_eval_results(
     `step` is the checkpoint's; `name` names the evaluated data, and the folder
     of its events.
     """
-    results = {key: np.float32(value) for key, value in metrics.items()}
+    # As the original; a format prints a float32 as the float64 of its value.
+    results = {key: str(np.float32(value)) for key, value in metrics.items()}
     results["global_step"] = step
     lines = [f"{key} = {results[key]}" for key in sorted(results)]
     write_scalars(os.path.join(output_dir, name), metrics, step)

@@ -244,6 +244,8 @@ def test_at_step_0_the_weights_are_those_of_init_checkpoint(tmp_path):
     choice = best_of(model, None, {})
     assert choice.weights(0) == "/a/b"
     assert choice.weights(6) == str(tmp_path / "model.ckpt-6")
+    model.first = None  # the original's Estimator writes one of step 0
+    assert choice.weights(0) == str(tmp_path / "model.ckpt-0")
 
 
 def test_a_metric_is_found_in_any_set(tmp_path):

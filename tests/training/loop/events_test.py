@@ -12,6 +12,9 @@ def test_results_are_read_as_they_were_written(tmp_path):
     read = events.read_eval_results(str(tmp_path / "eval_results.txt"))
     assert read == pytest.approx({"global_step": 16} | metrics)
     assert list(read) == sorted(read)
+    # The original writes the shortest digits that tell a float32 apart.
+    lines = (tmp_path / "eval_results.txt").read_text().splitlines()
+    assert lines[2] == "masked_lm_accuracy = 0.1"
 
 
 @pytest.mark.parametrize("line", ["loss", "loss = ", "loss = a", "loss=1", ""])
