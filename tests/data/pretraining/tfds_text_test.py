@@ -221,15 +221,6 @@ print("tensorflow" in sys.modules)
     assert loaded == "False"
 
 
-@pytest.mark.all  # what data.processes does for any worker
-def test_an_error_in_the_process_is_raised_here(data_dir, tmp_path):
-    text = tfds_text.TfdsText("my_sex", data_dir=data_dir)
-    with pytest.raises(
-        ValueError, match="^--tfds=my_sex: tensorflow-datasets knows no such"
-    ):
-        tfds_text.write_text_files_in_a_process(text, str(tmp_path / "b"))
-
-
 def act_when_a_process_runs(act):
     """Calls act(process) as soon as this one has started another."""
 

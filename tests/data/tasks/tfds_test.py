@@ -78,22 +78,6 @@ def test_labels_are_found_by_name_whatever_their_order(tmp_path):
         list(rte.examples("dev"))
 
 
-def test_the_diagnostic_set_is_a_test_split(tmp_path):
-    folder = prepare(
-        tmp_path,
-        "my_ax",
-        {
-            "premise": TEXT,
-            "hypothesis": TEXT,
-            "label": label("entailment"),
-            "idx": np.int32,
-        },
-        {"test": [{"premise": "a", "hypothesis": "b", "label": -1, "idx": 0}]},
-    )
-    ax = get_task("ax", None, tfds="my_ax", tfds_data_dir=folder)
-    assert list(ax.examples("test")) == [InputExample("test-0", "a", "b")]
-
-
 # Task -> its texts' features, its test set, and that set's split.
 TEST_SETS = {
     "rte": (("sentence1", "sentence2"), "test", "test"),

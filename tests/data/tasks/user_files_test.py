@@ -332,12 +332,6 @@ def test_labels_of_a_model_stand_in_for_the_train_set(table, kind, row, labels):
     assert example.guid == "test-0"
 
 
-def test_the_labels_of_a_model_need_no_train_set(table):
-    task = table({"train.csv": "not a table"})
-    task.model_labels = ("other",)
-    assert task.labels == ("other",)
-
-
 def test_all_bad_rows_are_in_one_error(table):
     bad = [f"t{i},{'z' if i % 2 else 'a'}\n" for i in range(60)]
     task = table({"train.csv": "text,label\n" + "".join(bad)}, labels=("a",))

@@ -351,14 +351,6 @@ def test_columns_that_do_not_fit_the_kind_are_an_error(tsv, options, message):
         tsv({}, **options)
 
 
-def test_a_missing_file_names_what_was_looked_for(tsv):
-    with pytest.raises(
-        FileNotFoundError,
-        match="has none of dev.tsv, dev.csv, dev.jsonl; give its name with",
-    ):
-        list(tsv({}, labels=["a"]).examples("dev"))
-
-
 def test_a_regression_has_no_labels(tsv):
     with pytest.raises(ValueError, match="--labels=a,b: .*leave the flag out"):
         tsv({}, kind="regression", labels=["a", "b"])

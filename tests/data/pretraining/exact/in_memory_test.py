@@ -280,14 +280,6 @@ def test_a_full_disk_leaves_the_earlier_output(write, tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == WRITTEN
 
 
-def test_an_unwritable_place_is_named(write, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(
-        OSError, match="--output_file: .*file cannot be written"
-    ):
-        write("old mill\n", output="file/out")
-
-
 @pytest.fixture
 def warnings(monkeypatch):
     lines = []

@@ -68,18 +68,12 @@ def test_files_of_any_names_are_described_beside_each(tmp_path, folder):
         recipe_of(write_number_vocab(tmp_path / "vocab.txt", 100)),
     )
     all_shards.publish(plan, {t.index: write_shard(t) for t in plan.tasks})
-    for name in ("one", "two"):
+    names = "one", "two"
+    manifest = ".manifest.json"
+    assert {*contents(folder)} == {*names, *(f"{x}{manifest}" for x in names)}
+    for name in names:
         shards = manifests.of_shard(str(folder / name))["shards"]
         assert [shard["file"] for shard in shards] == ["one", "two"]
-
-
-def test_finished_shards_are_found_before_and_after(plan, reports):
-    assert all_shards.finished_shards(plan) == reports
-    all_shards.publish(plan, reports)
-    found = all_shards.finished_shards(plan)
-    assert {i: r["sha256"] for i, r in found.items()} == {
-        i: r["sha256"] for i, r in reports.items()
-    }
 
 
 @pytest.mark.parametrize("num_renamed", [0, 1, 2, 3])
