@@ -3,7 +3,6 @@
 The expected windows and poolings are computed here by loops over positions.
 """
 
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -117,6 +117,7 @@ def test_one_line_is_decoded():
         ("\ufeffa line\n".encode("utf-16-le"), "is UTF-16: `iconv"),
         ("\ufeffa line\n".encode("utf-16-be"), "is UTF-16: `iconv"),
     ],
+    ids=["gzip", "little", "big"],
 )
 def test_text_of_another_format_is_named(tmp_path, content, message):
     path = tmp_path / "text"

@@ -323,7 +323,6 @@ def test_a_label_that_is_no_line_is_refused_with_its_place(tsv, label):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kind": "two"}, "kind 'two', expected one of single, pair, regress"),
         (
             {"kind": "singel", "text_columns": ["sentence"]},
             "kind 'singel', expected one of single, pair, regression, multi",

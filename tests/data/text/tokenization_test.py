@@ -8,6 +8,7 @@ import collections
 import hashlib
 import json
 import pickle
+import re
 import unicodedata
 
 import hypothesis
@@ -186,12 +187,9 @@ def test_never_split_must_be_tokens_of_the_vocabulary(goldens):
     with pytest.raises(ValueError, match=r"vocab.txt has no \[X\] among its"):
         tokenization.FullTokenizer(path, never_split=["[MASK]", "[X]"])
     for wrong in ("[MASK]", ["[MASK]", ""]):
-        with pytest.raises(ValueError) as error:
+        message = re.escape(f"never_split is {wrong!r}; expected a list")
+        with pytest.raises(ValueError, match=message):
             tokenization.FullTokenizer(path, never_split=wrong)
-        assert str(error.value) == (
-            f"never_split is {wrong!r}; expected a list of tokens, none of "
-            'them empty: for example ["[MASK]"].'
-        )
 
 
 def test_bytes_are_utf8_and_bad_ones_dropped(tokenizer):
