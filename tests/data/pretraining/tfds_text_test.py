@@ -190,6 +190,12 @@ print("tensorflow" in sys.modules)
     assert loaded == "False"
 
 
+@pytest.mark.all  # what data.processes does for any worker
+def test_an_error_in_the_process_is_raised_here(data_dir, tmp_path):
+    with pytest.raises(ValueError, match="^--tfds=my_sex: tensorflow-datasets"):
+        write_in_a_process(data_dir, tmp_path, "my_sex")
+
+
 def act_when_a_process_runs(act):
     """Calls act(process) as soon as this one has started another."""
 
