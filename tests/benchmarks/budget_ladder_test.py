@@ -44,6 +44,19 @@ def given(folder):
     )
 
 
+@pytest.fixture
+def make_inputs(tmp_path):
+    """Makes inputs of a model of two layers."""
+
+    def make():
+        options = given(tmp_path)
+        write_json(options.bert_config_file, {"num_hidden_layers": 2})
+        files = options.vocab_file, options.bert_config_file
+        return Inputs(tmp_path, "text.txt", *files)
+
+    return make
+
+
 def rung(name):
     return next(rung for rung in RUNGS if rung.name == name)
 
@@ -76,7 +89,7 @@ def test_the_number_of_updates_is_what_fits_into_the_time(runs):
 
 
 def test_an_update_is_timed_once_and_the_original_beside_ours(
-    tmp_path, monkeypatch
+    make_inputs, monkeypatch
 ):
     asked = []
 
@@ -87,33 +100,27 @@ def test_an_update_is_timed_once_and_the_original_beside_ours(
         return {"ours": {"median": 1000 * SECONDS}, "peers": against}
 
     monkeypatch.setattr("benchmarks.budget.inputs._measure", measure)
-    options = given(tmp_path)
-    write_json(options.bert_config_file, {"num_hidden_layers": 2})
-    files = options.vocab_file, options.bert_config_file
     for _ in range(2):
-        inputs = Inputs(tmp_path, "text.txt", *files)
+        inputs = make_inputs()
         settings = rungs.BASELINE.settings
         assert inputs.seconds(settings, 0, True) == SECONDS * RATIO
         assert inputs.seconds(settings) == SECONDS
     assert asked == [(), (ORIGINAL,)]
 
 
-def test_shorter_batches_take_less_time(tmp_path, monkeypatch):
+def test_shorter_batches_take_less_time(make_inputs, monkeypatch):
     def once(self, name, measure):
         # 100 ms, and 6 for each wordpiece of a row.
         return 100 + 6 * int(name.split("length ")[1].split(",")[0])
 
     monkeypatch.setattr(Inputs, "_once", once)
-    options = given(tmp_path)
-    write_json(options.bert_config_file, {"num_hidden_layers": 2})
-    files = options.vocab_file, options.bert_config_file
-    found = Inputs(tmp_path, "text.txt", *files).seconds(
-        rung("grouped").settings
-    )
+    found = make_inputs().seconds(rung("grouped").settings)
     assert found == pytest.approx((100 + 6 * 0.91 * 128) / 1000)
 
 
-def test_attention_within_documents_is_timed_by_itself(tmp_path, monkeypatch):
+def test_attention_within_documents_is_timed_by_itself(
+    make_inputs, monkeypatch
+):
     asked = []
 
     def measure(request, *peers):
@@ -121,10 +128,7 @@ def test_attention_within_documents_is_timed_by_itself(tmp_path, monkeypatch):
         return {"ours": {"median": 1000 * SECONDS * len(asked)}}
 
     monkeypatch.setattr("benchmarks.budget.inputs._measure", measure)
-    options = given(tmp_path)
-    write_json(options.bert_config_file, {"num_hidden_layers": 2})
-    files = options.vocab_file, options.bert_config_file
-    inputs = Inputs(tmp_path, "text.txt", *files)
+    inputs = make_inputs()
     assert inputs.seconds(rung("joined").settings) == SECONDS
     assert inputs.seconds(rung("separated").settings) == 2 * SECONDS
     assert asked == [False, True]

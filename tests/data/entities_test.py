@@ -30,12 +30,6 @@ def test_words_are_joined_with_places_and_mean_score():
     assert (york["label"], york["score"]) == ("LOC", pytest.approx(0.7))
 
 
-def test_a_new_entity_begins_without_a_gap():
-    labels = ["B-PER", "B-PER", "I-LOC", "S-LOC", "E-LOC", "O"]
-    texts = [entity["text"] for entity in found(labels)]
-    assert texts == ["Anna", "Caf\u00e9", "Li", "left", "\u65b0\u5317"]
-
-
 def test_the_spans_are_those_of_seqeval():
     rng = np.random.default_rng(0)
     choices = ["O", *(f"{p}-{t}" for p in "BIES" for t in ("PER", "LOC"))]

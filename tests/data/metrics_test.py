@@ -198,31 +198,18 @@ def test_the_table_of_classes(gold, predicted):
 
 
 def test_each_label_is_scored_alone():
-    # Label 0: right once, predicted once, gold twice. Label 2 never occurs.
-    found = metrics.by_label([0, 0, 1, 1], [0, 1, 1, 1], ("no", "yes", "none"))
-    assert found == {
-        "no": {
-            "precision": 1.0,
-            "recall": 0.5,
-            "f1": pytest.approx(2 / 3),
-            "gold": 2,
-            "predicted": 1,
-        },
-        "yes": {
-            "precision": pytest.approx(2 / 3),
-            "recall": 1.0,
-            "f1": pytest.approx(0.8),
-            "gold": 2,
-            "predicted": 3,
-        },
-        "none": {
-            "precision": 0.0,
-            "recall": 0.0,
-            "f1": 0.0,
-            "gold": 0,
-            "predicted": 0,
-        },
+    names = "precision", "recall", "f1", "gold", "predicted"
+    expected = {
+        # Right once, predicted once, gold twice.
+        "no": (1, 0.5, 2 / 3, 2, 1),
+        "yes": (2 / 3, 1, 0.8, 2, 3),
+        "none": (0, 0, 0, 0, 0),  # it never occurs
     }
+    found = metrics.by_label([0, 0, 1, 1], [0, 1, 1, 1], tuple(expected))
+    assert list(found) == list(expected)
+    for label, values in expected.items():
+        scores = dict(zip(names, values, strict=True))
+        assert found[label] == pytest.approx(scores)
 
 
 def test_the_area_under_the_curve_by_hand():

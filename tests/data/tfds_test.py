@@ -22,6 +22,10 @@ def read(name, data_dir, split="train", text_key=None):
     return list(opened.texts)
 
 
+def read_examples(name, data_dir):
+    return list(tfds_reading.read_examples(name, "train", str(data_dir)))
+
+
 def test_a_part_of_a_split_is_the_beginning_of_the_whole(data_dir):
     whole = read("my_set", data_dir)
     assert sorted(whole) == sorted(PLAIN)
@@ -68,15 +72,16 @@ def test_the_only_string_is_the_text_and_of_two_one_must_be_named(tmp_path):
     assert sorted(read("two", tmp_path, text_key="title")) == ["a", "b"]
 
 
-def test_text_that_is_not_utf8_is_an_error(tmp_path):
+@pytest.mark.parametrize("reader", [read, read_examples])
+def test_text_that_is_not_utf8_is_an_error(tmp_path, reader):
     prepare_texts(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
-    with pytest.raises(
-        ValueError, match="byte 4 of a text in example 1 of train is 0xf6, whi"
-    ):
-        read("latin", tmp_path)
+    message = "--tfds=latin/1.2.0: byte 4 of a text in example 1 of train is 0x"
+    with pytest.raises(ValueError, match=message):
+        reader("latin", tmp_path)
 
 
-def test_a_damaged_data_set_is_an_error(data_dir, tmp_path):
+@pytest.mark.parametrize("reader", [read, read_examples])
+def test_a_damaged_data_set_is_an_error(data_dir, tmp_path, reader):
     shutil.copytree(f"{data_dir}/my_set", tmp_path / "my_set")
     (shard,) = (tmp_path / "my_set/1.2.0").glob("*-00001-of-*")
     shard.write_bytes(shard.read_bytes()[:-1])
@@ -84,7 +89,7 @@ def test_a_damaged_data_set_is_an_error(data_dir, tmp_path):
         ValueError,
         match="1.2.0 cannot be read after example .*truncated.*prepare it",
     ):
-        read("my_set", tmp_path)
+        reader("my_set", tmp_path)
 
 
 class OfflineSet(tfds.core.GeneratorBasedBuilder):

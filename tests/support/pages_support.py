@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import re
 
 # What a page could take for its own code, or a script for the end of a line.
 HOSTILE = (
@@ -20,6 +21,23 @@ class Page(html.parser.HTMLParser):
         self.text = path.read_text("utf-8")
         self.feed(self.text)
         self.items = json.loads(self.scripts[0])
+
+    def check_is_safe(self, plain):
+        """Hostile texts add nothing to the code of a plain page."""
+        assert self.tags == plain.tags
+        assert self.scripts[1] == plain.scripts[1]
+        # Neither could end the script, nor a line of it in an old browser.
+        assert not re.search("[<>&\u2028\u2029]", self.scripts[0])
+
+    def check_needs_no_network(self):
+        assert not [x for x in self.attributes if x[0] in ("src", "href")]
+        (policy,) = [
+            x for _, x in self.attributes if "default-src" in (x or "")
+        ]
+        assert policy.startswith(
+            "default-src 'none'; style-src 'unsafe-inline';"
+        )
+        assert "url(" not in self.text and "import" not in self.scripts[1]
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)

@@ -3,21 +3,17 @@
 The expected windows and poolings are computed here by loops over positions.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from data.finetuning import features, tagging
 from data.finetuning.long_text import LongTextOptions, pool
-from data.finetuning.records import make_records
 from data.in_graph import tagging as graph_tagging
 from data.in_graph import windows
-from data.tasks import InputExample, TaggingExample, get_task
+from data.tasks import InputExample, TaggingExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
-from tests.support.classifier_support import write_table
 
 VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d e f g h i j k ##k".split()
 SPECIAL = {"cls_id": 2, "sep_id": 3}
@@ -196,17 +192,3 @@ def test_a_pair_is_refused(tokenizer):
     pair = InputExample("dev-7", "a", "b", "no")
     with pytest.raises(ValueError, match="but example dev-7 is a pair; leave"):
         list(features.Converter(tokenizer, options).rows([pair]))
-
-
-def test_records_with_and_without_windows_are_other_ones(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
-    task = get_task("tsv", str(tmp_path / "data"), kind="single")
-    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    options = features.FeatureOptions.of_task(task, 16)
-    path = tmp_path / "dev.tf_record"
-    make_records(task, "dev", str(path), tokenizer, options)
-    with_windows = dataclasses.replace(options, stride=3)
-    report = make_records(task, "dev", str(path), tokenizer, with_windows)
-    assert not report.reused
-    again = make_records(task, "dev", str(path), tokenizer, with_windows)
-    assert again.reused

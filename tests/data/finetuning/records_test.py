@@ -29,8 +29,8 @@ def path(tmp_path):
     return str(tmp_path / "out/train.tf_record")
 
 
-def make(task, path, tokenizer, length=16):
-    options = features.FeatureOptions.of_task(task, length)
+def make(task, path, tokenizer, length=16, **options):
+    options = features.FeatureOptions.of_task(task, length, **options)
     return records.make_records(task, "train", path, tokenizer, options)
 
 
@@ -55,7 +55,10 @@ def test_records_are_made_again_if_anything_changed(
     longer.write_text((goldens / "vocab.txt").read_text() + "newword\n")
     cased = FullTokenizer(str(longer), do_lower_case=False)
     assert not make(cola, path, cased, length=17).reused
-    assert make(cola, path, cased, length=17).reused
+    for reused in False, True:
+        report = make(cola, path, cased, length=17, stride=3)
+        assert report.reused == reused
+    assert not make(cola, path, cased, length=17).reused
     with open(f"{cola.data_dir}/train.tsv", "a") as file:
         file.write("s\t1\t*\tOne more.\n")
     report = make(cola, path, cased, length=17)

@@ -73,22 +73,16 @@ def test_rows_of_several_documents_are_taken_silently(tmp_path, caplog):
 def test_rows_of_one_document_have_nothing_to_separate(tmp_path, caplog):
     path = tmp_path / "a.tf_record"
     documents.check(write(path, IDS[1:]), SEP, "vocab.txt")
-    (warning,) = caplog.records
-    assert warning.getMessage() == (
-        f"--separate_documents: each of the first 1000 records ({path}) has "
-        "one document; give records of create_pretraining_data.py "
-        "--join_documents."
-    )
+    (warning,) = caplog.messages
+    assert warning.startswith("--separate_documents: each of the first 1000")
+    assert str(path) in warning and "--join_documents" in warning
 
 
 def test_another_vocabulary_is_refused(tmp_path):
     path = tmp_path / "a.tf_record"
-    with pytest.raises(ValueError) as error:
+    message = f"^{path}: .* ends with the .SEP. .id 10. of --vocab_file=vocab"
+    with pytest.raises(ValueError, match=message):
         documents.check(write(path, IDS), 10, "vocab.txt")
-    assert str(error.value) == (
-        f"{path}: not every record ends with the [SEP] (id 10) of "
-        "--vocab_file=vocab.txt; give the records' vocabulary."
-    )
 
 
 def test_every_file_is_checked(tmp_path):
@@ -104,10 +98,6 @@ def test_every_file_is_checked(tmp_path):
 
 def test_pairs_are_refused(tmp_path):
     path = tmp_path / "a.tf_record"
-    with pytest.raises(ValueError) as error:
+    message = f"--separate_documents: {path} holds .* pairs.*--join_documents"
+    with pytest.raises(ValueError, match=message):
         documents.check(write(path, IDS, pairs=True), SEP, "vocab.txt")
-    assert str(error.value) == (
-        f"--separate_documents: {path} holds sentence pairs, whose parts must "
-        "see each other; give records of create_pretraining_data.py "
-        "--join_documents."
-    )

@@ -1,5 +1,7 @@
 """The warnings of create_pretraining_data.py."""
 
+import re
+
 import pytest
 
 from data.pretraining.data_options import PretrainingDataOptions
@@ -12,12 +14,7 @@ from data.pretraining.report import log_counts
         # Random next sentences make more tokens than the text has.
         (2500, None),
         (1700, None),
-        (
-            900,
-            "the examples hold at most 45 % of the text: lines are longer "
-            "than an example and are cut. Give one sentence on each line, or "
-            "pass --split_sentences with --num_processes.",
-        ),
+        (900, "at most 45 % of the text: .* --split_sentences with --num_pr"),
     ],
 )
 def test_text_that_is_cut_is_told_of(caplog, num_tokens, warning):
@@ -27,4 +24,5 @@ def test_text_that_is_cut_is_told_of(caplog, num_tokens, warning):
         PretrainingDataOptions(dupe_factor=2),
         seconds=1.0,
     )
-    assert caplog.messages == ([warning] if warning else [])
+    assert len(caplog.messages) == bool(warning)
+    assert re.search(warning or "", caplog.text)

@@ -73,7 +73,6 @@ def write_novels(path, real_data, num_bytes):
             file.write(novels)
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(
     tmp_path, pytestconfig, real_data, capsys
 ):

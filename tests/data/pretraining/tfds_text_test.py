@@ -24,6 +24,16 @@ from tests.support.tfds_support import (
 )
 
 
+def write(data_dir, folder, name="my_set", **options):
+    text = tfds_text.TfdsText(name, data_dir=str(data_dir), **options)
+    return tfds_text.write_text_files(text, str(folder))
+
+
+def write_in_a_process(data_dir, folder, name="my_set", **options):
+    text = tfds_text.TfdsText(name, data_dir=data_dir, **options)
+    return tfds_text.write_text_files_in_a_process(text, str(folder))
+
+
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tfds")
@@ -43,9 +53,7 @@ def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
         feature = tf.train.Example.FromString(record).features.feature
         numbers.extend(feature["id"].int64_list.value)
     assert sorted(numbers) == list(range(40)) != numbers
-    (path,) = tfds_text.write_text_files(
-        tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
-    )
+    (path,) = write(data_dir, tmp_path)
     assert path == f"{tmp_path}/text-00000.txt"
     expected = "".join(f"Text {i}.\nCafé {i}!\n\n" for i in numbers)
     assert text_of([path]).decode() == expected
@@ -78,9 +86,7 @@ def test_of_wiki40b_only_the_paragraphs_are_text(
     data_dir, tmp_path, name, caplog
 ):
     caplog.set_level("INFO", logger="absl")
-    paths = tfds_text.write_text_files(
-        tfds_text.TfdsText(name, data_dir=data_dir), str(tmp_path)
-    )
+    paths = write(data_dir, tmp_path, name)
     assert text_of(paths) == b"One. Two.\nThree.\nFour.\n\n"
     assert (
         "articles/en/1.2.0: 1 documents, 24 bytes of text; left out 1 without "
@@ -91,20 +97,11 @@ def test_of_wiki40b_only_the_paragraphs_are_text(
 def test_files_end_between_documents_before_they_grow_too_long(
     data_dir, tmp_path
 ):
-    whole = text_of(
-        tfds_text.write_text_files(
-            tfds_text.TfdsText("my_set", data_dir=data_dir),
-            str(tmp_path / "whole"),
-        )
-    )
+    whole = text_of(write(data_dir, tmp_path / "whole"))
     # A document has 18 to 20 bytes: two fit in 50, none in 10.
     for max_bytes, num_files in (50, 20), (10, 40):
-        paths = tfds_text.write_text_files(
-            tfds_text.TfdsText(
-                "my_set", data_dir=data_dir, max_bytes=max_bytes
-            ),
-            str(tmp_path / str(max_bytes)),
-        )
+        folder = tmp_path / str(max_bytes)
+        paths = write(data_dir, folder, max_bytes=max_bytes)
         assert [os.path.basename(path) for path in paths] == [
             f"text-{i:05d}.txt" for i in range(num_files)
         ]
@@ -114,33 +111,19 @@ def test_files_end_between_documents_before_they_grow_too_long(
 
 def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
     caplog.set_level("INFO", logger="absl")
-    folder = str(tmp_path)
-    paths = tfds_text.write_text_files(
-        tfds_text.TfdsText("my_set", data_dir=data_dir), folder
-    )
+    paths = write(data_dir, tmp_path)
     with monkeypatch.context() as patched:
         patched.delattr(tfds, "open_text")
-        for write in (
-            tfds_text.write_text_files,
-            tfds_text.write_text_files_in_a_process,
-        ):
+        for again in write, write_in_a_process:
+            assert again(data_dir, tmp_path) == paths
             assert (
-                write(tfds_text.TfdsText("my_set", data_dir=data_dir), folder)
-                == paths
-            )
-            assert (
-                f"Using the text of my_set/1.2.0 that is in {folder}: 40 docu"
+                f"Using the text of my_set/1.2.0 that is in {tmp_path}: 40 docu"
                 in caplog.messages[-1]
             )
     before = text_of(paths)
     with open(paths[0], "ab") as file:
         file.write(b"more")
-    assert (
-        tfds_text.write_text_files(
-            tfds_text.TfdsText("my_set", data_dir=data_dir), folder
-        )
-        == paths
-    )
+    assert write(data_dir, tmp_path) == paths
     assert (
         f"{paths[0]} is gone or was changed; reading my_set again."
         in caplog.messages
@@ -149,38 +132,24 @@ def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
 
 
 def test_other_text_is_not_overwritten(data_dir, tmp_path):
-    folder = str(tmp_path)
-    tfds_text.write_text_files(
-        tfds_text.TfdsText("my_set", data_dir=data_dir), folder
-    )
+    write(data_dir, tmp_path)
     with pytest.raises(
         ValueError,
         match="was made with different flags or data: split train -> test; "
         "tfds my_set -> articles/en; give another --output_file, or remove",
     ):
-        tfds_text.write_text_files_in_a_process(
-            tfds_text.TfdsText("articles/en", data_dir=data_dir, split="test"),
-            folder,
-        )
+        write_in_a_process(data_dir, tmp_path, "articles/en", split="test")
     (tmp_path / "text.json").write_text('{"mine": 1}')
     with pytest.raises(
         ValueError, match="text.json is damaged: no asked; give another"
     ):
-        tfds_text.write_text_files(
-            tfds_text.TfdsText("my_set", data_dir=data_dir), folder
-        )
+        write(data_dir, tmp_path)
 
 
 def test_a_run_that_ended_half_way_begins_again(
     data_dir, tmp_path, monkeypatch
 ):
-    def write(folder):
-        return tfds_text.write_text_files(
-            tfds_text.TfdsText("my_set", data_dir=data_dir, max_bytes=300),
-            str(tmp_path / folder),
-        )
-
-    whole = text_of(write("whole"))
+    whole = text_of(write(data_dir, tmp_path / "whole", max_bytes=300))
     open_text = tfds.open_text
 
     def open_half(*arguments):
@@ -194,10 +163,10 @@ def test_a_run_that_ended_half_way_begins_again(
     with monkeypatch.context() as patched:
         patched.setattr(tfds, "open_text", open_half)
         with pytest.raises(KeyboardInterrupt):
-            write("half")
+            write(data_dir, tmp_path / "half", max_bytes=300)
     # Whole files, no half-written one, and no word of being finished.
     assert os.listdir(tmp_path / "half") == ["text-00000.txt"]
-    assert text_of(write("half")) == whole
+    assert text_of(write(data_dir, tmp_path / "half", max_bytes=300)) == whole
 
 
 @pytest.mark.all
@@ -223,11 +192,8 @@ print("tensorflow" in sys.modules)
 
 @pytest.mark.all  # what data.processes does for any worker
 def test_an_error_in_the_process_is_raised_here(data_dir, tmp_path):
-    text = tfds_text.TfdsText("my_sex", data_dir=data_dir)
-    with pytest.raises(
-        ValueError, match="^--tfds=my_sex: tensorflow-datasets knows no such"
-    ):
-        tfds_text.write_text_files_in_a_process(text, str(tmp_path / "b"))
+    with pytest.raises(ValueError, match="^--tfds=my_sex: tensorflow-datasets"):
+        write_in_a_process(data_dir, tmp_path, "my_sex")
 
 
 def act_when_a_process_runs(act):
@@ -244,9 +210,7 @@ def act_when_a_process_runs(act):
 def test_a_killed_process_is_an_error(data_dir, tmp_path):
     act_when_a_process_runs(lambda process: process.kill())
     with pytest.raises(OSError, match="a worker process was killed, .*memory"):
-        tfds_text.write_text_files_in_a_process(
-            tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
-        )
+        write_in_a_process(data_dir, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -264,30 +228,21 @@ def test_an_interrupt_ends_the_process_too(
     request.addfinalizer(lambda: signal.signal(signal.SIGTERM, before))
     act_when_a_process_runs(lambda _: os.kill(os.getpid(), number))
     with pytest.raises(error):
-        tfds_text.write_text_files_in_a_process(
-            tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
-        )
+        write_in_a_process(data_dir, tmp_path)
     assert not multiprocessing.active_children()
     assert not os.listdir(tmp_path)
 
 
-def test_a_data_set_without_text_is_an_error(tmp_path):
-    prepare_texts(tmp_path, "blank", [" \n", TITLE_ONLY])
-    with pytest.raises(
-        ValueError, match="the 2 examples of split 'train' have no line of text"
-    ):
-        tfds_text.write_text_files(
-            tfds_text.TfdsText("blank", data_dir=str(tmp_path)),
-            str(tmp_path / "out"),
-        )
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_error_of_reading_is_not_taken_for_one_of_writing(tmp_path):
-    prepare_texts(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
-    with pytest.raises(ValueError, match="^--tfds=latin/1.2.0: byte 4"):
-        tfds_text.write_text_files(
-            tfds_text.TfdsText("latin", data_dir=str(tmp_path)),
-            str(tmp_path / "out"),
-        )
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([" \n", TITLE_ONLY], "the 2 examples of split 'train' have no line"),
+        # An error of reading is not taken for one of writing.
+        (["schön".encode("latin-1")] * 2, "^--tfds=bad/1.2.0: byte 4"),
+    ],
+)
+def test_a_data_set_without_text_to_read_is_an_error(tmp_path, texts, message):
+    prepare_texts(tmp_path, "bad", texts)
+    with pytest.raises(ValueError, match=message):
+        write(tmp_path, tmp_path / "out", "bad")
     assert not (tmp_path / "out").exists()

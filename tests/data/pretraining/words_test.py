@@ -128,10 +128,10 @@ def test_bad_segmenters_are_refused(tokenizer, name, message):
         encoder(tokenizer, name)
 
 
-def corpus(tmp_path, separator):
-    """Documents of words of one to three characters."""
+def corpus(tmp_path):
+    """Documents of words of one to three characters, with / between."""
     rng = random.Random(1)
-    path = tmp_path / f"text{ord(separator or '-')}.txt"
+    path = tmp_path / "text.txt"
     with path.open("w") as file:
         for _ in range(30):
             for _ in range(6):
@@ -139,19 +139,9 @@ def corpus(tmp_path, separator):
                     "".join(rng.choices(CHARACTERS, k=rng.randint(1, 3)))
                     for _ in range(8)
                 ]
-                file.write(separator.join(words) + "\n")
+                file.write("/".join(words) + "\n")
             file.write("\n")
     return str(path)
-
-
-def options_of(**values):
-    return PretrainingDataOptions(
-        max_seq_length=32,
-        max_predictions_per_seq=8,
-        dupe_factor=2,
-        do_whole_word_mask=True,
-        **values,
-    )
 
 
 def rows(paths):
@@ -171,9 +161,15 @@ def rows(paths):
     return found
 
 
-def write(tmp_path, vocab_file, name, text, segmenter, num_processes):
-    out = [str(tmp_path / f"{name}-{i}") for i in range(2)]
-    recipe = Recipe(options_of(), vocab_file, word_segmenter=segmenter)
+def write(tmp_path, vocab_file, text, num_processes):
+    out = [str(tmp_path / f"words-{i}") for i in range(2)]
+    options = PretrainingDataOptions(
+        max_seq_length=32,
+        max_predictions_per_seq=8,
+        dupe_factor=2,
+        do_whole_word_mask=True,
+    )
+    recipe = Recipe(options, vocab_file, word_segmenter="/")
     if not num_processes:
         in_memory.write_pretraining_data([text], out, recipe)
     else:
@@ -188,10 +184,8 @@ def test_masks_are_of_whole_words(
     tmp_path, vocab_file, segmenters, num_processes
 ):
     """Every masked run of a row is made of whole words of the text."""
-    text = corpus(tmp_path, "/")
-    marked = rows(
-        write(tmp_path, vocab_file, "words", text, "/", num_processes)
-    )
+    text = corpus(tmp_path)
+    marked = rows(write(tmp_path, vocab_file, text, num_processes))
     lines = [
         line.split("/") for line in pathlib.Path(text).read_text().splitlines()
     ]

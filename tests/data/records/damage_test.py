@@ -141,12 +141,9 @@ def test_without_the_flag_damage_stops_with_name_and_position(tmp_path):
     write(tmp_path / "whole")
     data = write(path)
     path.write_bytes(flipped(data, starts()[2] + 15))
-    with pytest.raises(DamagedError) as error:
+    place = f"^{path}: record 3, at byte {starts()[2]} of {len(data)}, is cut"
+    with pytest.raises(DamagedError, match=f"{place} .*write the file again"):
         open_files([tmp_path / "whole", path], skip_bad_records=False)
-    assert str(error.value) == (
-        f"{path}: record 3, at byte {starts()[2]} of {len(data)}, is cut short "
-        "or damaged; copy or write the file again."
-    )
 
 
 def test_what_is_left_out_is_counted(tmp_path, caplog):
@@ -296,10 +293,8 @@ def test_new_damage_in_a_damaged_file_is_named(tmp_path):
     path.write_bytes(data)
     files = open_files([path])
     path.write_bytes(flipped(data, starts()[3] + 14))
-    begin = starts()[3]
-    assert record_damage.find_damage(files.segments) == (
-        f"{path}: record 4, at byte {begin} of {len(data)}, is cut short or "
-        "damaged; copy or write the file again."
+    assert record_damage.find_damage(files.segments).startswith(
+        f"{path}: record 4, at byte {starts()[3]} of {len(data)}, is cut"
     )
 
 

@@ -112,18 +112,6 @@ def test_a_record_does_not_depend_on_those_beside_it():
     ]
 
 
-def test_unmasked_records_have_no_predictions():
-    names = [
-        spec.name for spec in feature_spec.pretraining_features(8, 2, False)
-    ]
-    assert names == [
-        "input_ids",
-        "input_mask",
-        "segment_ids",
-        "next_sentence_labels",
-    ]
-
-
 @pytest.mark.parametrize(
     ("ids", "message"),
     [

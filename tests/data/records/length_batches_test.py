@@ -202,15 +202,17 @@ def test_the_order_depends_on_the_seed_alone(files):
     assert first == same != other
 
 
-def test_untrimmed_batches_have_one_static_shape(files):
-    for batches in (
-        length_batches.training_batches(
-            files, batch_size=8, seed=1, group_by_length=True
-        ),
-        length_batches.all_examples(files, batch_size=8, trim=False),
-    ):
-        shape = batches.element_spec["input_ids"].shape
-        assert shape == (8, SEQ_LENGTH)
+@pytest.mark.parametrize(("shard", "rows"), [(WHOLE, 8), (Shard(1, 4), 2)])
+def test_untrimmed_batches_have_one_static_shape(files, shard, rows):
+    options = {"batch_size": 8, "shard": shard}
+    batches = length_batches.training_batches(
+        files, seed=1, group_by_length=True, **options
+    )
+    assert batches.element_spec["input_ids"].shape == (rows, SEQ_LENGTH)
+    batches = length_batches.all_examples(files, trim=False, **options)
+    assert batches.element_spec["input_ids"].shape == (rows, SEQ_LENGTH)
+    trimmed = length_batches.training_batches(files, seed=1, trim={}, **options)
+    assert trimmed.element_spec["input_ids"].shape[0] == rows
 
 
 def test_the_originals_window_is_an_option(files):
@@ -365,16 +367,3 @@ def test_workers_evaluate_the_rows_of_one(files, trim):
             # Joined as they are: of one length, and cut in order.
             joined = np.concatenate([row[name] for row in rows])
             np.testing.assert_array_equal(joined, expected)
-
-
-def test_a_worker_has_static_rows(files):
-    shard = Shard(1, 4)
-    for batches in (
-        length_batches.training_batches(
-            files, batch_size=8, seed=1, trim={}, shard=shard
-        ),
-        length_batches.all_examples(
-            files, batch_size=8, trim=False, shard=shard
-        ),
-    ):
-        assert batches.element_spec["input_ids"].shape[0] == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.records import feature_spec, reading, tfrecord
+from data.records import feature_spec, reading
 
 SPECS = (
     feature_spec.FeatureSpec("ids", 3, flag="max_seq_length"),
@@ -88,38 +88,6 @@ def test_records_of_another_kind_are_refused():
         reading.check_record(retyped, "in.rec", record)
     with pytest.raises(ValueError, match="is missing .* record has none: wr"):
         reading.check_record(SPECS, "in.rec", b"\xff\xff text")
-
-
-@pytest.mark.parametrize("compression", ["", "GZIP"])
-def test_records_are_counted(tmp_path, compression):
-    three = [b"a", b"", b"longer than the others"]
-    path = write(tmp_path / "three", three, compression)
-    assert reading.count_records(path) == 3
-    assert tfrecord.is_gzip(path) == bool(compression)
-
-
-# Each record of 10 bytes takes 26 in the file: 12 header, 10 data, 4 checksum.
-@pytest.mark.parametrize(
-    ("damage", "number"),
-    [
-        (lambda data: data[:-1], 3),  # the last checksum is cut
-        (lambda data: data[: 2 * 26 + 5], 3),  # a header is cut
-        (lambda data: data[:26] + b"?" + data[27:], 2),  # a header is wrong
-        (lambda data: data[:15] + b"?" + data[16:], 1),  # data is wrong
-        (lambda data: b"no records", 1),
-    ],
-)
-def test_a_damaged_file_names_the_record(tmp_path, damage, number):
-    path = tmp_path / "damaged"
-    write(path, [b"0123456789"] * 3)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError) as error:
-        reading.count_records(str(path))
-    assert str(error.value) == (
-        f"{path}: record {number}, at byte {26 * (number - 1)} of "
-        f"{path.stat().st_size}, is cut short or damaged; copy or write the "
-        "file again."
-    )
 
 
 def test_a_cut_gzip_file_is_refused(tmp_path):

@@ -1,7 +1,5 @@
 """The page of predictions: all that is in it, and nothing that breaks it."""
 
-import re
-
 import pytest
 
 from data.squad.examples import Paragraph, SquadExample
@@ -113,8 +111,7 @@ def test_hostile_text_stays_text(tmp_path):
         ),
         title=HOSTILE.split(" {{")[0],
     )
-    assert page.tags == plain.tags
-    assert page.scripts[1] == plain.scripts[1]
+    page.check_is_safe(plain)
     (paragraph,) = page.items
     (question,) = paragraph["questions"]
     for text in (
@@ -125,9 +122,6 @@ def test_hostile_text_stays_text(tmp_path):
         *question["given"],
     ):
         assert text == HOSTILE
-    # Neither could end the script, nor a line of it in an old browser.
-    data = page.scripts[0]
-    assert not re.search("[<>&\u2028\u2029]", data)
 
 
 def test_a_script_s_characters_are_counted(tmp_path):
@@ -151,11 +145,7 @@ def test_half_of_a_pair_does_not_stop_the_page(tmp_path):
 
 
 def test_the_page_needs_no_network(tmp_path):
-    page = write(tmp_path, (prediction("Text."), None))
-    assert not [x for x in page.attributes if x[0] in ("src", "href")]
-    (policy,) = [x for _, x in page.attributes if "default-src" in (x or "")]
-    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline';")
-    assert "url(" not in page.text and "import" not in page.scripts[1]
+    write(tmp_path, (prediction("Text."), None)).check_needs_no_network()
 
 
 def test_a_page_of_no_question_is_one(tmp_path):

@@ -36,21 +36,22 @@ def test_brackets_and_half_written_files(tmp_path):
     assert files.expand_patterns(f"{tmp_path}/a*") == [f"{tmp_path}/a.txt"]
 
 
-def test_the_flag_of_a_missing_file_is_named():
-    with pytest.raises(FileNotFoundError, match="--eval_file: no file matches"):
-        files.expand_patterns("absent*", "eval_file")
-
-
 @pytest.mark.parametrize(
-    ("patterns", "message"),
+    ("patterns", "named"),
     [
-        ("/no/such*", "--input_file: no file matches '/no/such"),
-        (" ,", "--input_file: no file matches ''"),
+        ("/no/such*", r"/no/such\*"),
+        (" ,", ""),
+        ("out@2", "out-00001-of-00002"),  # one of two shards is there
     ],
 )
-def test_what_matches_nothing_is_an_error(patterns, message):
+def test_what_matches_nothing_is_an_error(
+    tmp_path, monkeypatch, patterns, named
+):
+    monkeypatch.chdir(tmp_path)
+    files.write_text("out-00000-of-00002", "")
+    message = f"--eval_file: no file matches '{named}' .*{tmp_path}.*; give"
     with pytest.raises(FileNotFoundError, match=message):
-        files.expand_patterns(patterns)
+        files.expand_patterns(patterns, "eval_file")
 
 
 def test_shards_are_named_as_tensorflow_does():
@@ -70,13 +71,11 @@ def test_shards_are_named_as_tensorflow_does():
 
 @pytest.mark.parametrize("count", [0, 100_000])
 def test_a_number_of_shards_out_of_range_is_refused(count):
-    message = f"--{{}}: a@{count} asks for {count} shards, expected 1 to 99999."
-    with pytest.raises(ValueError) as error:
+    message = f": a@{count} asks for {count} shards, expected 1 to 99999"
+    with pytest.raises(ValueError, match=f"--output_file{message}"):
         files.expand_shards(f"a@{count}")
-    assert str(error.value) == message.format("output_file")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"--input_file{message}"):
         files.expand_patterns(f"a@{count}")
-    assert str(error.value) == message.format("input_file")
 
 
 def test_shards_are_found_as_input(tmp_path):
@@ -87,16 +86,6 @@ def test_shards_are_found_as_input(tmp_path):
     # A file of that very name comes first.
     (tmp_path / "out@3").write_text("")
     assert files.expand_patterns(f"{tmp_path}/out@3") == [f"{tmp_path}/out@3"]
-
-
-def test_a_missing_shard_is_named(tmp_path):
-    files.write_text(f"{tmp_path}/out-00001-of-00003", "")
-    with pytest.raises(FileNotFoundError) as error:
-        files.expand_patterns(f"{tmp_path}/out@3")
-    assert str(error.value) == (
-        f"--input_file: no file matches '{tmp_path}/out-00000-of-00003' "
-        f"(looked from {os.getcwd()}); give existing files or globs."
-    )
 
 
 def test_only_newlines_end_a_line(tmp_path):
@@ -114,27 +103,26 @@ def test_one_line_is_decoded():
     place = "corpus.txt", 17
     assert files.decode_line("schön\r\n".encode(), *place) == "schön"
     assert files.decode_line(b"no end", *place) == "no end"
-    with pytest.raises(ValueError) as error:
-        files.decode_line(b"sch\xf6n\n", *place)
-    assert str(error.value) == (
-        "corpus.txt, line 17: byte 4 of the line is 0xf6, which is not UTF-8; "
-        "convert the file, for example with `iconv -f latin1 -t utf-8`."
+    message = (
+        "corpus.txt, line 17: byte 4 .* 0xf6, .*`iconv -f latin1 -t utf-8`"
     )
-
-
-def test_a_compressed_text_is_named(tmp_path):
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(b"a line\n"))
-    message = "text.gz, line 1: .* the file is compressed: unpack it with `gunz"
     with pytest.raises(ValueError, match=message):
-        list(files.read_lines(str(path)))
+        files.decode_line(b"sch\xf6n\n", *place)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_named(tmp_path, encoding):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"a line\n"), "the file is compressed: unpack it with"),
+        ("\ufeffa line\n".encode("utf-16-le"), "is UTF-16: `iconv"),
+        ("\ufeffa line\n".encode("utf-16-be"), "is UTF-16: `iconv"),
+    ],
+    ids=["gzip", "little", "big"],
+)
+def test_text_of_another_format_is_named(tmp_path, content, message):
     path = tmp_path / "text"
-    path.write_bytes("\ufeffa line\n".encode(encoding))
-    with pytest.raises(ValueError, match="text, line 1: .* is UTF-16: `iconv"):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"text, line 1: .* {message}"):
         list(files.read_lines(str(path)))
 
 

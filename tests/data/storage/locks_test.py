@@ -127,17 +127,19 @@ def test_a_folder_with_a_file_or_of_the_user_stays(tmp_path):
     assert os.listdir(tmp_path / "users") == ["beside"]
 
 
-def test_a_folder_removed_while_its_lock_is_waited_for_is_made_anew(
-    tmp_path, monkeypatch
+@pytest.mark.parametrize("folder_too", [False, True])
+def test_a_lock_removed_while_it_is_waited_for_is_taken_anew(
+    tmp_path, monkeypatch, folder_too
 ):
     folder = tmp_path / "out"
     lockf, calls = fcntl.lockf, []
 
     def removed_first(*arguments):
         calls.append(arguments)
-        if len(calls) == 1:  # as a refused run does at its end
+        if len(calls) == 1:  # as its holder does at its end
             os.remove(folder / ".lock")
-            folder.rmdir()
+            if folder_too:  # as a refused run does
+                folder.rmdir()
         return lockf(*arguments)
 
     monkeypatch.setattr(fcntl, "lockf", removed_first)
@@ -163,23 +165,6 @@ def test_a_file_system_without_locks_is_told_of(
         pass
     assert "this file system has no locks" in caplog.text
     assert "start no second run here." in caplog.text
-
-
-def test_a_lock_removed_while_it_is_waited_for_is_taken_anew(
-    tmp_path, monkeypatch
-):
-    lockf, calls = fcntl.lockf, []
-
-    def removed_first(*arguments):
-        calls.append(arguments)
-        if len(calls) == 1:
-            os.remove(tmp_path / ".lock")  # as its holder does at its end
-        return lockf(*arguments)
-
-    monkeypatch.setattr(fcntl, "lockf", removed_first)
-    with locks.sole_use(str(tmp_path)):
-        assert (tmp_path / ".lock").exists()
-    assert len(calls) == 2
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):

@@ -90,12 +90,9 @@ def test_a_number_in_place_of_a_missing_name_is_warned_of(task, caplog):
 
 def test_a_label_outside_the_list_is_an_error_with_its_place(task):
     cola = task("cola", **{"dev.tsv": "s\t0\t*\tOne.\ns\t2\t*\tTwo.\n"})
-    with pytest.raises(ValueError) as error:
+    message = "/dev.tsv, line 2: column 'label' .or 1. is '2', .* one of 0, 1"
+    with pytest.raises(ValueError, match=message):
         list(cola.examples("dev"))
-    assert str(error.value) == (
-        f"{cola.data_dir}/dev.tsv, line 2: column 'label' (or 1) is '2', "
-        "expected one of 0, 1."
-    )
 
 
 def test_a_file_of_another_task_is_an_error(task):

@@ -173,28 +173,25 @@ def test_a_refused_call_leaves_the_tables_as_they_were(tmp_path):
     assert not dev.exists()
 
 
-@pytest.mark.parametrize("has_run", [False, True])
-def test_a_first_call_that_fails_keeps_its_tables(tmp_path, has_run):
-    """Unless the folder holds a run, which was trained on others."""
+@pytest.mark.parametrize(
+    ("error", "before", "has_run", "after"),
+    [
+        # A first call keeps its tables, and resumes with them.
+        (OSError, None, False, "{}\n"),
+        (KeyboardInterrupt, "before", False, "{}\n"),
+        # A run was trained on others.
+        (OSError, None, True, None),
+        (KeyboardInterrupt, "before", True, "before\n"),
+    ],
+)
+def test_tables_of_a_run_stay(tmp_path, error, before, has_run, after):
     path = tmp_path / "train.jsonl"
+    if before:
+        path.write_text(before)
     with (
-        pytest.raises(OSError),
+        pytest.raises(error),
         put_back_if_refused({str(path)}, has_run=has_run),
     ):
         path.write_text("{}\n")
-        raise OSError
-    assert path.exists() != has_run
-
-
-@pytest.mark.parametrize("has_run", [False, True])
-def test_tables_of_a_run_stay_if_another_call_is_interrupted(tmp_path, has_run):
-    """A call that trains for the first time resumes with its tables."""
-    path = tmp_path / "train.jsonl"
-    path.write_text("before")
-    with (
-        pytest.raises(KeyboardInterrupt),
-        put_back_if_refused({str(path)}, has_run=has_run),
-    ):
-        path.write_text("{}\n")
-        raise KeyboardInterrupt
-    assert path.read_text() == ("before\n" if has_run else "{}\n")
+        raise error
+    assert (path.read_text() if path.exists() else None) == after

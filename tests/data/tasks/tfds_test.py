@@ -78,22 +78,6 @@ def test_labels_are_found_by_name_whatever_their_order(tmp_path):
         list(rte.examples("dev"))
 
 
-def test_the_diagnostic_set_is_a_test_split(tmp_path):
-    folder = prepare(
-        tmp_path,
-        "my_ax",
-        {
-            "premise": TEXT,
-            "hypothesis": TEXT,
-            "label": label("entailment"),
-            "idx": np.int32,
-        },
-        {"test": [{"premise": "a", "hypothesis": "b", "label": -1, "idx": 0}]},
-    )
-    ax = get_task("ax", None, tfds="my_ax", tfds_data_dir=folder)
-    assert list(ax.examples("test")) == [InputExample("test-0", "a", "b")]
-
-
 # Task -> its texts' features, its test set, and that set's split.
 TEST_SETS = {
     "rte": (("sentence1", "sentence2"), "test", "test"),
@@ -242,32 +226,6 @@ def test_any_data_set_s_features_are_columns(tmp_path):
         TaggingExample("train-0", ("Ann", "ran"), ("B-PER", "O"), 0)
     ]
     assert tags.labels == ("B-PER", "O")
-
-
-def test_a_damaged_data_set_is_an_error(tmp_path):
-    def read(name, text, damage):
-        folder = prepare(
-            tmp_path,
-            name,
-            {"text": TEXT, "label": label("a")},
-            {"train": [{"text": text, "label": 0}]},
-        )
-        (shard,) = (tmp_path / name / "1.2.0").glob("*tfrecord*")
-        shard.write_bytes(shard.read_bytes()[: -1 if damage else None])
-        task = get_task("tsv", None, tfds=name, tfds_data_dir=folder)
-        return list(task.read("train"))
-
-    assert len(read("sound", "Caf\u00e9".encode(), False)) == 1
-    with pytest.raises(
-        ValueError,
-        match="--tfds=latin/1.2.0: byte 4 of a text in example 1 of train",
-    ):
-        read("latin", "Caf\u00e9".encode("latin-1"), False)
-    with pytest.raises(
-        ValueError,
-        match="--tfds=cut/1.2.0: /.*/cut/1.2.0 cannot be read after exam",
-    ):
-        read("cut", b"text", True)
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,6 @@ def test_a_label_that_is_no_line_is_refused_with_its_place(tsv, label):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kind": "two"}, "kind 'two', expected one of single, pair, regress"),
         (
             {"kind": "singel", "text_columns": ["sentence"]},
             "kind 'singel', expected one of single, pair, regression, multi",
@@ -349,14 +348,6 @@ def test_a_label_that_is_no_line_is_refused_with_its_place(tsv, label):
 def test_columns_that_do_not_fit_the_kind_are_an_error(tsv, options, message):
     with pytest.raises(ValueError, match=f"--task_name=tsv: {message}"):
         tsv({}, **options)
-
-
-def test_a_missing_file_names_what_was_looked_for(tsv):
-    with pytest.raises(
-        FileNotFoundError,
-        match="has none of dev.tsv, dev.csv, dev.jsonl; give its name with",
-    ):
-        list(tsv({}, labels=["a"]).examples("dev"))
 
 
 def test_a_regression_has_no_labels(tsv):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from data.text import tokenizer_files, vocabulary
-from data.text.tokenizer_files import TokenizerSettings
 
 CONFIG, FAST = "tokenizer_config.json", "tokenizer.json"
 NORMALIZER = {
@@ -213,8 +212,3 @@ def test_two_tokens_of_one_id_are_refused(write):
     folder = write(files | added("[X]"))
     with pytest.raises(ValueError, match=r"token 6 is '\[X\]', but another"):
         vocabulary.load_vocab(f"{folder}/vocab.txt")
-
-
-def test_without_files_nothing_is_said(tmp_path):
-    expected = TokenizerSettings()
-    assert tokenizer_files.read_settings(str(tmp_path)) == expected

@@ -12,18 +12,20 @@ def write(folder, content):
     return str(path)
 
 
-def test_line_number_is_the_id_and_white_space_is_dropped(tmp_path):
-    path = write(tmp_path, "[PAD]\n  the \nd\u00e9j\u00e0\u2028\n".encode())
-    assert vocabulary.load_vocab(path) == {"[PAD]": 0, "the": 1, "déjà": 2}
-
-
-def test_last_line_counts_without_a_newline(tmp_path):
-    assert vocabulary.load_vocab(write(tmp_path, b"a\nb")) == {"a": 0, "b": 1}
-
-
-def test_only_line_feeds_end_a_line(tmp_path):
-    path = write(tmp_path, "a\u2028b\nc\x0cd\r\n".encode())
-    assert list(vocabulary.load_vocab(path)) == ["a\u2028b", "c\x0cd"]
+@pytest.mark.parametrize(
+    ("content", "tokens"),
+    [
+        ("[PAD]\n  the \nd\u00e9j\u00e0\u2028\n", ["[PAD]", "the", "déjà"]),
+        ("a\nb", ["a", "b"]),  # without a newline at the end
+        # Only line feeds end a line.
+        ("a\u2028b\nc\x0cd\r\n", ["a\u2028b", "c\x0cd"]),
+    ],
+)
+def test_line_number_is_the_id_and_white_space_is_dropped(
+    tmp_path, content, tokens
+):
+    vocab = vocabulary.load_vocab(write(tmp_path, content.encode()))
+    assert list(vocab.items()) == [(x, i) for i, x in enumerate(tokens)]
 
 
 def test_later_duplicate_counts_and_is_reported(tmp_path, monkeypatch):
@@ -44,16 +46,16 @@ def test_missing_file(tmp_path):
         vocabulary.load_vocab(str(tmp_path / "vocab.txt"))
 
 
-def test_empty_file(tmp_path):
-    with pytest.raises(ValueError, match="is empty; expected a vocabulary"):
-        vocabulary.load_vocab(write(tmp_path, b""))
-
-
-def test_file_that_is_not_utf8(tmp_path):
-    with pytest.raises(
-        ValueError, match="line 2: byte 2 .* 0xe9, which is not"
-    ):
-        vocabulary.load_vocab(write(tmp_path, b"a\nd\xe9j\n"))
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty; expected a vocabulary"),
+        (b"a\nd\xe9j\n", "line 2: byte 2 .* 0xe9, which is not"),
+    ],
+)
+def test_what_is_no_vocabulary(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        vocabulary.load_vocab(write(tmp_path, content))
 
 
 def test_missing_special_tokens_are_named():

@@ -68,12 +68,7 @@ def write(tmp_path, vocab_file):
 def test_records_are_the_originals(goldens, tmp_path, whole_words):
     folder = goldens / "pretraining_data"
     outputs = [str(tmp_path / name) for name in ("a", "new_folder/b", "c")]
-    options = PretrainingDataOptions(
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        dupe_factor=2,
-        do_whole_word_mask=whole_words,
-    )
+    options = GOLDEN.replace(do_whole_word_mask=whole_words)
     counts = in_memory.write_pretraining_data(
         [str(folder / "corpus.txt")],
         outputs,
@@ -90,9 +85,7 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
 
 
 def test_without_pairs_there_is_one_segment(write, tmp_path):
-    options = PretrainingDataOptions(
-        max_seq_length=64,
-        max_predictions_per_seq=10,
+    options = GOLDEN.replace(
         dupe_factor=1,
         short_seq_prob=0.0,
         mask_token_prob=0.0,
@@ -146,12 +139,9 @@ def test_only_blank_lines_part_documents(lines):
 
 @pytest.mark.parametrize("text", ["", "\n \n\t\n", "\u200b\n"])
 def test_input_without_text_is_refused(write, tmp_path, text):
-    with pytest.raises(ValueError) as error:
+    message = f"--input_file: no text in {tmp_path}/in.txt; .* blank line"
+    with pytest.raises(ValueError, match=message):
         write(text)
-    assert str(error.value) == (
-        f"--input_file: no text in {tmp_path / 'in.txt'}; expected one "
-        "sentence on each line and a blank line between documents."
-    )
     assert not (tmp_path / "out").exists()
 
 
@@ -280,14 +270,6 @@ def test_a_full_disk_leaves_the_earlier_output(write, tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == WRITTEN
 
 
-def test_an_unwritable_place_is_named(write, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(
-        OSError, match="--output_file: .*file cannot be written"
-    ):
-        write("old mill\n", output="file/out")
-
-
 @pytest.fixture
 def warnings(monkeypatch):
     lines = []
@@ -303,10 +285,9 @@ def test_many_unknown_tokens_are_reported(write, warnings):
     assert (counts["unknown"], counts["wordpieces"]) == (1, 100)
     assert warnings == []
     write("old new\n")
-    assert warnings == [
-        "50.0 % of the tokens are [UNK]: is --vocab_file for this language, "
-        "and does --do_lower_case fit it?"
-    ]
+    (warning,) = warnings
+    assert warning.startswith("50.0 % of the tokens are [UNK]")
+    assert "--vocab_file" in warning and "--do_lower_case" in warning
 
 
 def test_too_few_predictions_are_reported(write, warnings):

@@ -138,12 +138,8 @@ def test_bad_utf8_is_refused_with_its_place(
 ):
     monkeypatch.setattr(corpus, "_CHUNK_BYTES", chunk_bytes)
     path = write(tmp_path / "a", text)
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"^{path}, {place}, .*`iconv -f"):
         corpus.scan_file(path, 0)
-    assert str(error.value) == (
-        f"{path}, {place}, which is not UTF-8; convert the file, for example "
-        "with `iconv -f latin1 -t utf-8`."
-    )
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
@@ -156,13 +152,9 @@ def test_a_line_over_the_limit_is_refused_with_its_place(
     assert corpus.scan_file(path, 0).facts["documents"] == 2
     for end in "", "\n", "\nz":
         path = write(tmp_path / "a", "x" * 10 + "\n\nab\n" + "y" * 11 + end)
-        with pytest.raises(ValueError) as error:
+        message = f"^{path}, line 4 has more than 10 bytes.*--split_sentences"
+        with pytest.raises(ValueError, match=message):
             corpus.scan_file(path, 0)
-        assert str(error.value) == (
-            f"{path}, line 4 has more than 10 bytes; expected one "
-            "sentence on each line. Break it into sentences, or into "
-            "paragraphs and pass --split_sentences."
-        )
 
 
 def test_a_file_of_one_huge_line_is_refused_at_once(tmp_path, monkeypatch):
@@ -198,11 +190,8 @@ def test_a_file_that_changed_since_its_scan_is_refused(tmp_path, change):
     *unchanged, last = corpus.scan_file(str(path), 0).blocks
     change(path)
     assert read(unchanged) == {0: ["a"], 1: ["b"]}
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"^{path} was changed while .*again"):
         list(corpus.read_block(last))
-    assert str(error.value) == (
-        f"{path} was changed while it was read; start again."
-    )
 
 
 def test_what_is_added_to_a_file_after_its_scan_is_not_read(tmp_path):
@@ -215,9 +204,8 @@ def test_what_is_added_to_a_file_after_its_scan_is_not_read(tmp_path):
 
 def test_a_file_that_is_none_is_refused(tmp_path):
     for path in tmp_path / "none", tmp_path:
-        with pytest.raises(FileNotFoundError) as error:
+        with pytest.raises(FileNotFoundError, match=f"^{path}: no such text"):
             corpus.scan_file(str(path), 0)
-        assert str(error.value) == f"{path}: no such text file."
 
 
 def test_a_file_without_text_has_no_blocks(tmp_path):

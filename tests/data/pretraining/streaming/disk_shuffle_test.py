@@ -127,12 +127,9 @@ def test_a_full_disk_is_told_with_its_place(tmp_path, small_buckets):
             (folder / f"{number:05d}").symlink_to("/dev/full")
         yield records(0, 300)
 
-    with pytest.raises(OSError) as error:
+    message = "cannot write (.*), the .*: .*No space left.*; free some space"
+    with pytest.raises(OSError, match=message) as error:
         with open_shuffle(tmp_path / "out", blocks()) as shuffled:
             list(shuffled)
-    assert str(error.value) == (
-        f"cannot write {folders[0]}, the folder in which the records of a "
-        "shard are shuffled: [Errno 28] No space left on device; free some "
-        "space."
-    )
+    assert error.match(f" {folders[0]}, ")
     assert not list(tmp_path.iterdir())

@@ -158,18 +158,14 @@ def test_random_next_sentences_begin_anywhere_in_any_other_document():
 
 
 def test_a_corpus_of_one_document_is_refused():
-    message = (
-        "--input_file: a random next sentence comes from another document, "
-        "but there is only one with text; put a blank line between documents, "
-        "or pass --next_sentence_prediction=false."
-    )
+    message = "--input_file: .* only one with text; .* blank line .*pass "
+    message += "--next_sentence_prediction=false"
     for corpus in Corpus([[3, 3]]), Corpus([[3], [3]], numbers=[4, 4]):
-        with pytest.raises(ValueError) as error:
+        with pytest.raises(ValueError, match=message):
             # A lone sentence always needs one.
             corpus.rows(max_seq_length=5, short_seq_prob=0.0)
             corpus.rows(max_seq_length=5, seed=1)
             pytest.fail("two sentences never asked for a random one")
-        assert str(error.value) == message
 
 
 def test_empty_sentences_and_documents_do_not_count():

@@ -192,23 +192,17 @@ def test_a_document_longer_than_a_block_fills_several_shards(
 def test_fewer_documents_than_shards_are_refused(tmp_path, vocab):
     path = write_corpus(tmp_path / "a", 3)
     assert len(make([path], tmp_path, recipe_of(vocab), 3).tasks) == 3
-    with pytest.raises(ValueError) as error:
+    message = "--output_file names 4 files, .* only 3 documents .*name no more"
+    with pytest.raises(ValueError, match=message):
         make([path], tmp_path, recipe_of(vocab), 4)
-    assert str(error.value) == (
-        "--output_file names 4 files, but the text has only 3 documents "
-        "(between blank lines); name no more."
-    )
 
 
 def test_one_document_is_refused_only_for_pairs(tmp_path, vocab):
     path = write_corpus(tmp_path / "a", 1)
-    with pytest.raises(ValueError) as error:
+    message = f"--input_file: {path} is a single document.* blank line .*pass "
+    message += "--next_sentence_prediction=false"
+    with pytest.raises(ValueError, match=message):
         make([path], tmp_path, recipe_of(vocab), 1)
-    assert str(error.value) == (
-        f"--input_file: {path} is a single document, but random next sentences "
-        "come from other documents; put a blank line between documents, or "
-        "pass --next_sentence_prediction=false."
-    )
     recipe = recipe_of(vocab, next_sentence_prediction=False)
     (task,) = make([path], tmp_path, recipe, 1).tasks
     assert list(documents_of(task.blocks)) == [0]
@@ -217,12 +211,8 @@ def test_one_document_is_refused_only_for_pairs(tmp_path, vocab):
 def test_a_corpus_without_text_is_refused(tmp_path, vocab):
     path = tmp_path / "a"
     path.write_text("\n \n\u3000\n", "utf-8")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"--input_file: no text in {path}; "):
         make([path], tmp_path, recipe_of(vocab), 1)
-    assert str(error.value) == (
-        f"--input_file: no text in {path}; expected one sentence on each line "
-        "and a blank line between documents."
-    )
 
 
 def test_spare_blocks_have_another_document_than_any(tmp_path, vocab):

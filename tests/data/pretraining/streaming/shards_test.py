@@ -176,12 +176,9 @@ def test_a_damaged_report_is_none(tmp_path, make_task, text):
 
 def test_text_that_makes_no_tokens_is_refused(tmp_path, make_task):
     (tmp_path / "a").write_text("\u200b\n\n\u200b\u200b\n", "utf-8")
-    with pytest.raises(ValueError) as error:
+    message = "--output_file names too many files: number 3 is .*name fewer"
+    with pytest.raises(ValueError, match=message):
         write_shard(make_task(tmp_path / "a", index=3))
-    assert str(error.value) == (
-        "--output_file names too many files: number 3 is empty: its "
-        "documents have no tokens; name fewer files."
-    )
     assert not list(tmp_path.glob("out*"))
 
 
