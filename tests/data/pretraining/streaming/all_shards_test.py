@@ -138,7 +138,7 @@ def test_other_seeds_give_other_records(tmp_path, numbers):
         recipe = recipe_of(tmp_path / "vocab.txt", random_seed=seed)
         write(numbers["inputs"], tmp_path / f"{seed}", recipe)
         written.append(sorted(records_of(tmp_path / f"{seed}")))
-    assert written[0] != written[1] != written[2]
+    assert written[0] != written[1] != written[2] != written[0]
 
 
 @pytest.mark.parametrize("num_processes", [1, 2])

@@ -90,7 +90,7 @@ def test_another_seed_deals_otherwise(tmp_path, vocab):
         ]
         for seed in (1, 2, -1)
     ]
-    assert dealt[0] != dealt[1] != dealt[2]
+    assert dealt[0] != dealt[1] != dealt[2] != dealt[0]
 
 
 @pytest.mark.parametrize(
