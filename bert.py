@@ -255,7 +255,7 @@ class Model(VectorMethods):
         self, texts: list[Any], batch_size: int, **settings: Any
     ) -> list[dict[str, Any]]:
         """Returns what an export's `serve_text` says of each text."""
-        settings |= self._settings
+        settings = self._settings | settings
         if self.loaded and self.kind in PAIRS:
             # Only our runs say whether they were trained on pairs.
             if (self.loaded.description or {}).get("is_pair") is None:

@@ -185,9 +185,14 @@ class BertModel(layers.DropoutLayer):
         """
         found = find(folder)
         bert = cls(found.read_config(), **options)
-        report = checkpoints.init_from_checkpoint(
-            found.weights, checkpoints.variables_by_name([bert])
-        )
+        # A name, or a Keras scope around it, is not in the checkpoint's names.
+        named, start = {}, f"{bert.path}/"
+        for name, variable in checkpoints.variables_by_name([bert]).items():
+            if name.startswith(start):
+                rest = name.removeprefix(start)
+                name = f"{bert.config.encoder_name}/{rest}"
+            named[name] = variable
+        report = checkpoints.init_from_checkpoint(found.weights, named)
         report.log()
         return bert
 

@@ -29,6 +29,10 @@ def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
     `most` is the largest S; None = no limit. Raises ValueError for texts and
     other shapes.
     """
+    if isinstance(values, tf.RaggedTensor):
+        raise ValueError(
+            f"{name} is ragged; call .to_tensor(), and give an input_mask."
+        )
     values = tf.convert_to_tensor(values)
     if values.dtype == tf.string:
         raise ValueError(f"{name} holds texts, not ids; tokenize them first.")
@@ -46,17 +50,18 @@ def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
 
 
 def refuse_rounded(layer: keras.layers.Layer, inputs: Any) -> None:
-    """Raises ValueError if ids come from a Keras input of 16 bits.
+    """Raises ValueError if ids are floats of 16 bits, which rounds them.
 
     Without `keras.Input`, a `keras.Sequential` makes an input of its first
-    layer's compute dtype, which cannot represent large ids.
+    layer's compute dtype, and a model casts float ids to it.
     """
     for x in tf.nest.flatten(inputs):
-        is_input = isinstance(x, keras.KerasTensor)
-        if is_input and x.dtype in ("float16", "bfloat16"):
+        dtype = getattr(x, "dtype", None)
+        if dtype in ("float16", "bfloat16"):
+            dtype = keras.backend.standardize_dtype(dtype)
             raise ValueError(
-                f"{layer.name} gets its ids from a Keras input of {x.dtype}, "
-                'which rounds them; give keras.Input([None], dtype="int32").'
+                f"{layer.name} gets ids of {dtype}, which rounds them; give "
+                'int32 ids, for an input keras.Input([None], dtype="int32").'
             )
 
 

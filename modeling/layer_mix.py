@@ -66,6 +66,18 @@ class LayerMix(layers.Layer):
                 name="scale", shape=(), initializer="ones"
             )
 
+    def __call__(self, embedding_output, blocks=None, **kwargs):
+        """Calls the layer; see `call`."""
+        # Here, because the attention of a `BertOutput` may be () in training.
+        if blocks is None:
+            if not isinstance(embedding_output, tuple | list):
+                raise ValueError(
+                    f"{self.name} needs a BertOutput; leave the encoder's "
+                    "output_key out."
+                )
+            embedding_output, blocks, *_ = embedding_output
+        return super().__call__(embedding_output, blocks, **kwargs)
+
     def call(
         self,
         embedding_output: tf.Tensor,
@@ -80,8 +92,6 @@ class LayerMix(layers.Layer):
         Returns:
           Float [B, S, output_size].
         """
-        if blocks is None:
-            embedding_output, blocks, *_ = embedding_output
         if self.mix == "embeddings":
             return embedding_output
         taken = blocks[-self._num_layers :]

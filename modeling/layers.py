@@ -306,5 +306,6 @@ class LayerNorm(Layer):
     @property
     def parameters(self) -> tuple[tf.Tensor, tf.Tensor, float]:
         """Gamma, beta and epsilon, as `kernels.layer_norm` takes them."""
-        gamma, beta = map(tf.convert_to_tensor, (self.gamma, self.beta))
+        # float32 also where the policy has variables of 16 bits.
+        gamma, beta = (tf.cast(x, tf.float32) for x in (self.gamma, self.beta))
         return gamma, beta, self.EPSILON

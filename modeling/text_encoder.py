@@ -1,7 +1,7 @@
 """Strings to the encoder's inputs, as a Keras layer."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -26,7 +26,8 @@ class TextEncoder(keras.layers.Layer):
     fine-tuning. The vocabulary is saved with the layer.
 
     Args:
-      vocab: path of a vocabulary or of a model's folder; or all wordpieces.
+      vocab: path of a vocabulary or of a model's folder; or all wordpieces, in
+        order or with their ids.
       max_seq_length: most wordpieces of a row; None = what the folder says.
       do_lower_case: None = what the folder says, or whether the vocabulary has
         no capitals.
@@ -40,7 +41,7 @@ class TextEncoder(keras.layers.Layer):
 
     def __init__(
         self,
-        vocab: str | os.PathLike | Sequence[str],
+        vocab: str | os.PathLike | Sequence[str] | Mapping[str, int],
         *,
         max_seq_length: int | None = None,
         do_lower_case: bool | None = None,
@@ -50,7 +51,9 @@ class TextEncoder(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_jit = False  # XLA has no strings
         path, known = "the vocabulary", {}
-        if not isinstance(vocab, (str, os.PathLike)):
+        if isinstance(vocab, Mapping):
+            vocab = dict(vocab)
+        elif not isinstance(vocab, (str, os.PathLike)):
             vocab = {token: i for i, token in enumerate(vocab) if token}
         elif tf.io.gfile.isdir(path := os.fspath(vocab)):
             vocab, known = _of_folder(path, max_seq_length)

@@ -38,8 +38,8 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_313,
-    "training": 11_146,
-    "modeling": 3_802,
+    "training": 11_152,
+    "modeling": 3_821,
     "studies": 1_377,
     "demo": 384,
     "programs": 761,

@@ -148,9 +148,31 @@ def test_ids_are_never_rounded_to_16_bits(first):
     if first == "Embeddings":
         layer = layer.embeddings
     model = keras.Sequential([layer, keras.layers.Dense(1)])
-    message = r'input of bfloat16, which .*keras.Input\(\[None\], dtype="int32'
+    message = r'ids of bfloat16, which .*keras.Input\(\[None\], dtype="int32'
     with pytest.raises(ValueError, match=message):
         model(IDS)
+    with pytest.raises(ValueError, match=message):  # as a model casts them
+        layer(tf.cast(IDS, tf.bfloat16))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_variables_may_have_16_bits(dtype):
+    output = BertModel(CONFIG, dtype=dtype)(IDS)
+    assert output.pooled_output.dtype == dtype
+    assert np.isfinite(output.pooled_output).all()
+
+
+def test_ragged_ids_are_refused_with_the_remedy(bert):
+    with pytest.raises(ValueError, match=r"input_ids is ragged; .*to_tensor"):
+        bert(tf.ragged.constant([[1, 2], [3]]))
+
+
+def test_a_mix_needs_all_layers(bert):
+    pooled = BertModel(CONFIG, output_key="sequence_output")
+    with pytest.raises(ValueError, match="output_key out"):
+        LayerMix(CONFIG)(pooled(IDS))
+    mixed = keras.Sequential([bert, LayerMix(CONFIG)])
+    np.testing.assert_array_equal(mixed(IDS), bert(IDS).all_encoder_layers[-1])
 
 
 def test_ids_as_float32_are_exact(bert):

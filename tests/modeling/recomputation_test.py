@@ -114,3 +114,14 @@ def test_outputs_are_the_same_but_for_attention_in_training():
         ):
             np.testing.assert_array_equal(a, b)
         assert len(got.attention_probs) == (2 if seed is None else 0)
+
+
+def test_a_replica_may_have_no_rows():
+    batch = {n: x[:0] for n, x in make_batch().items()}
+    bert = make_model("float32", checkpointing=True).bert
+    with tf.GradientTape() as tape:
+        output = bert(batch["input_ids"], batch["input_mask"], training=True)
+        loss = tf.reduce_sum(output.all_encoder_layers[-1])
+    weights = [x.value for x in bert.encoder.trainable_weights]
+    for gradient in tape.gradient(loss, weights):
+        np.testing.assert_array_equal(gradient, tf.zeros_like(gradient))

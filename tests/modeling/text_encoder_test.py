@@ -173,3 +173,10 @@ def test_a_vocabulary_without_its_tokens_is_refused(vocab_file):
         modeling.TextEncoder(["[UNK]", "a"])
     with pytest.raises(ValueError, match="5 or more"):
         modeling.TextEncoder(vocab_file, max_seq_length=4)
+
+
+def test_wordpieces_may_have_ids_with_gaps():
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    vocab = {token: i for i, token in enumerate(tokens)} | {"the": 7}
+    found = modeling.TextEncoder(vocab)(["the"])
+    assert found["input_ids"].numpy().tolist() == [[2, 7, 3]]

@@ -51,6 +51,10 @@ def test_what_is_no_list_of_texts_is_refused(
         ),
         (lambda m: m.encode(["a"], pooling="sum"), "--pooling=sum; it must be"),
         (lambda m: m.encode(["a"], layers=(3,)), "there is no layer 3; the mo"),
+        (
+            lambda m: m.encode(["a"], layers=(-1, 0), layer_mix="separate"),
+            "a vector of each layer; give concat or sum",
+        ),
         (lambda m: m.encode(["a"], batch_size=0), "batch_size is 0, expected"),
         (lambda m: m.fill_mask(["a [MASK]", 3]), r"texts\[1\] is 3, expected"),
         (

@@ -70,7 +70,7 @@ class VectorMethods:
         if pooling == "none":
             raise ValueError("pooling is 'none'; call encode_words for that.")
         texts = listed(texts)
-        options = {"layers": tuple(layers), "layer_mix": layer_mix}
+        options = _mixed(layers, layer_mix)
         if own or (self.kind == "vectors" and pooling is None):
             vectors = self._sentence_vectors()
             given = {"pooling": pooling, **options}
@@ -142,8 +142,7 @@ class VectorMethods:
         of `encode`. Returns for each text its words or wordpieces, with [CLS]
         and [SEP], and their vectors, float32 [words, width].
         """
-        options = {"layers": tuple(layers), "layer_mix": layer_mix}
-        options["whole_words"] = whole_words
+        options = _mixed(layers, layer_mix) | {"whole_words": whole_words}
         lines = self._text_vectors().lines(listed(texts), batch_size, **options)
         return [(list(line.names), line.vectors[:, 0]) for line in lines]
 
@@ -173,3 +172,13 @@ class VectorMethods:
                 "gradients; load the output_dir of its run."
             )
         return self._vectors
+
+
+def _mixed(layers: Sequence[int | str], layer_mix: str) -> dict[str, Any]:
+    """The options of one vector of some layers; refuses several vectors."""
+    if layer_mix == "separate" and len(layers) > 1:
+        raise ValueError(
+            "layer_mix is 'separate', which makes a vector of each layer; give "
+            "concat or sum, or call once for each layer."
+        )
+    return {"layers": tuple(layers), "layer_mix": layer_mix}

@@ -62,6 +62,9 @@ def test_from_folder_gives_the_encoder_alone(
     golden = checkpoints.open_checkpoint(str(original))
     for name, variable in checkpoints.variables_by_name([bert]).items():
         np.testing.assert_array_equal(variable, golden.read(name))
+    named = BertModel.from_folder(str(original), name="question")
+    for mine, other in zip(named.weights, bert.weights, strict=True):
+        np.testing.assert_array_equal(mine, other)
     # Without a pooler, which stays random, there is a warning.
     write_huggingface(goldens, tmp_path / "span", "BertForQuestionAnswering")
     caplog.clear()
