@@ -131,10 +131,6 @@ def test_only_heads_may_differ(goldens):
 
 SCRIPT = """
 import pathlib, sys
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.training.finetuning_support import run_table
 from training.config.run_options import DeviceOptions
 from training.loop.trainer import Trainer
@@ -162,7 +158,7 @@ def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")
-    done = fork_server.python("-c", SCRIPT, goldens, tmp_path)
+    done = fork_server.python("-c", SCRIPT, goldens, tmp_path, devices=2)
     assert done.stdout.splitlines() == [
         f"--{name}_batch_size=7 cannot be divided among 2 parts (devices x "
         "micro-batches); the nearest sizes are 6 or 8."
