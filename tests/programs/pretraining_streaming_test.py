@@ -121,10 +121,6 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
             ],
             "error: --sentence_order_prediction needs --next_sentence_predic",
         ),
-        (
-            ["--num_processes=1", "--max_ngram_size=0"],
-            "error: --max_ngram_size=0; it must be at least 1.",
-        ),
     ],
 )
 def test_flags_that_do_not_go_together(goldens, tmp_path, flags, message):

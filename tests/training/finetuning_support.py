@@ -106,7 +106,7 @@ def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
     return ClassifierOptions(
         **{
             "task_name": "tsv",
-            "data_dir": str(tmp_path / "data"),
+            "data_dir": f"{tmp_path}/data",
             "task_options": task_options,
             "vocab_file": str(goldens / "vocab.txt"),
             "do_train": True,
@@ -115,7 +115,7 @@ def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
             "explain_errors": 0,  # to save time
             "finetuning": make_options(
                 goldens,
-                **{"output_dir": tmp_path / "out", "max_seq_length": 24}
+                **{"output_dir": f"{tmp_path}/out", "max_seq_length": 24}
                 | (finetuning or {}),
             ),
             **changes,

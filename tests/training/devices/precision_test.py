@@ -77,10 +77,6 @@ def test_auto_takes_bfloat16_where_it_pays(asked, is_faster, chosen):
     assert precision.choose(asked, support) == chosen
 
 
-def test_float32_is_the_default():
-    assert DeviceOptions().precision == "float32"
-
-
 def test_slow_bfloat16_is_warned_of():
     slow = precision.of_cpu(NONE, {})
     assert precision.warning("bfloat16", slow) == (

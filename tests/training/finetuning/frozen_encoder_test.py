@@ -209,26 +209,6 @@ def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
         options.replace(feature_based="last")
 
 
-def test_an_encoder_without_weights_is_refused(goldens, tmp_path):
-    def start(mix, init_checkpoint):
-        options = make_options(
-            goldens,
-            tmp_path,
-            init_checkpoint=init_checkpoint,
-            bert_config_file=str(goldens / "bert_config.json"),
-        )
-        make_model = functools.partial(
-            TaskModel, kind="tagging", num_labels=3, feature_based=mix
-        )
-        head = {"feature_based": mix}
-        return open_start(options, make_model, head=head)
-
-    start("", None)
-    start("last", str(goldens / "model/trained"))
-    with pytest.raises(ValueError, match="would stay random; give --init_chec"):
-        start("last", None)
-
-
 @pytest.mark.parametrize(
     ("mix", "rate", "warns"),
     [("last", 5e-5, True), ("last", 1e-3, False), ("", 5e-5, False)],

@@ -230,19 +230,6 @@ def test_attention_is_shared_out_among_real_wordpieces(goldens, rows):
         assert (line.attention > 0).all()
 
 
-def test_padding_is_not_looked_at(goldens, rows):
-    extractor = make_extractor(goldens, 16)
-    batch = text_rows.pad_rows(rows, batch_size=len(rows), length=40)
-    output = extractor.model(batch["input_ids"], batch["input_mask"])
-    hidden = batch["input_mask"][:, None, None, :] == 0
-    assert hidden.any()
-    for maps in output.attention_probs:
-        assert (np.where(hidden, maps, 0.0) == 0.0).all()
-        np.testing.assert_allclose(
-            maps.numpy().sum(axis=-1), 1, atol=rounding.ONE_SUM
-        )
-
-
 def test_attention_maps_and_their_picture(options, tmp_path):
     picture = tmp_path / "attention.png"
     extraction.run(
