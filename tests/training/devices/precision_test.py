@@ -99,13 +99,6 @@ def test_the_policy_of_16_bits_keeps_weights_of_32():
     assert dtype_policy("bfloat16") == "mixed_bfloat16"
 
 
-@pytest.fixture
-def no_strategy_yet():
-    strategy.create_strategy.cache_clear()
-    yield
-    strategy.create_strategy.cache_clear()
-
-
 @pytest.mark.parametrize(
     ("cpuinfo", "chosen"), [(NONE, "float32"), (ZEN, "bfloat16")]
 )
