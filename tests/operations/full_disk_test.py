@@ -5,7 +5,6 @@ import os
 import pytest
 
 from tests.support import fork_server
-from tests.support.pretraining_support import RECORDS
 from tests.training.support import FILES
 
 pytestmark = [pytest.mark.all, pytest.mark.alone]
@@ -13,13 +12,13 @@ pytestmark = [pytest.mark.all, pytest.mark.alone]
 # A disk of its own where the kernel lets everybody mount one; else no file may
 # grow beyond the room that is left.
 SCRIPT = """
-import ctypes, os, resource, sys
+import ctypes, os, pathlib, resource, sys
 from absl import logging
+from tests.support.pretraining_support import make_options
 from training.runs import pretraining
 from training.loop.checkpointing import CheckpointManager
-from training.config.run_options import DeviceOptions, TrainOptions
 
-records, config, folder, left = sys.argv[1:]
+goldens, folder, left = sys.argv[1:]
 left = int(left)
 logging.set_verbosity(logging.INFO)
 
@@ -64,23 +63,9 @@ def files():
     return " ".join(sorted(os.listdir(folder + "/out")))
 
 def run():
-    pretraining.run(
-        pretraining.PretrainingOptions(
-            bert_config_file=config,
-            input_file=records,
-            max_seq_length=64,
-            max_predictions_per_seq=10,
-            do_train=True,
-            train=TrainOptions(
-                output_dir=folder + "/out",
-                train_batch_size=16,
-                num_train_steps=16,
-                save_checkpoints_steps=4,
-                log_steps=1,
-            ),
-            device=DeviceOptions(),
-        )
-    )
+    options = make_options(pathlib.Path(goldens), folder + "/out")
+    options = options.replace(num_train_steps=16, save_checkpoints_steps=4)
+    pretraining.run(options.replace(init_checkpoint=None, log_steps=1))
 
 save = CheckpointManager.save
 
@@ -108,8 +93,7 @@ print(files())
 def test_the_last_good_checkpoint_stays_and_the_run_goes_on(
     goldens, tmp_path, left
 ):
-    places = goldens / RECORDS, goldens / "first_layer.json", tmp_path
-    done = fork_server.python("-c", SCRIPT, *places, left)
+    done = fork_server.python("-c", SCRIPT, goldens, tmp_path, left)
     mounted, error, full, later = done.stdout.splitlines()
     if left > 4096:  # else TensorBoard's points may be the first that fail
         assert error.startswith(

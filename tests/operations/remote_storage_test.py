@@ -5,7 +5,6 @@ alone, so that a path which went past it would not be found.
 """
 
 import ast
-import dataclasses
 import os
 import pathlib
 
@@ -19,23 +18,14 @@ from data.pretraining.recipe import Recipe
 from data.squad.ensembling import EnsembleOptions, average_runs
 from data.storage import files
 from data.text import vocabulary, vocabulary_building
-from modeling import BertConfig, checkpoints
+from modeling import checkpoints
 from modeling.checkpoints.model_folder import chosen_trial
 from modeling.checkpoints.vector_form import VectorForm
-from tests.support import rounding
-from tests.support.pretraining_support import RECORDS
-from tests.training import squad_support
+from tests.support import pretraining_support, rounding
+from tests.training import finetuning_support, squad_support
 from training.config.extraction_options import ExtractionOptions, VectorOptions
-from training.config.finetuning_options import (
-    ClassifierOptions,
-    FinetuningOptions,
-    TrialOptions,
-)
-from training.config.run_options import (
-    DeviceOptions,
-    ExportOptions,
-    TrainOptions,
-)
+from training.config.finetuning_options import TrialOptions
+from training.config.run_options import DeviceOptions, ExportOptions
 from training.config.vector_options import EncodingOptions, FormOptions
 from training.convert import conversion
 from training.convert.conversion import ConversionOptions
@@ -89,10 +79,6 @@ def remote(goldens):
             place = f"{root}/{path.relative_to(goldens)}"
             tf.io.gfile.makedirs(os.path.dirname(place))
             tf.io.gfile.copy(str(path), place, overwrite=True)
-    # One block of three, to be quick.
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    config = BertConfig.from_dict(config.to_dict() | {"num_hidden_layers": 1})
-    files.write_text(f"{root}/bert_config.json", config.to_json_string())
     return RemotePath(root)
 
 
@@ -148,20 +134,8 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
 @pytest.mark.all
 def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
     out = "ram://pretraining"
-    options = pretraining.PretrainingOptions(
-        bert_config_file=f"{remote}/bert_config.json",
-        input_file=f"{remote}/{RECORDS}",
-        init_checkpoint=f"{remote}/model/init",
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        do_train=True,
-        do_eval=True,
-        max_eval_steps=1,
-        train=TrainOptions(
-            output_dir=out, train_batch_size=16, num_train_steps=2
-        ),
-        device=DeviceOptions(),
-    )
+    options = pretraining_support.make_options(remote, out)
+    options = options.replace(do_eval=True, max_eval_steps=1)
     pretraining.run(options)
     pretraining.run(options.replace(num_train_steps=3))
     assert "global_step = 3\n" in text_of(f"{out}/eval_results.txt")
@@ -183,27 +157,21 @@ def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
 
 
 def classifier_options(remote, out, **changes):
-    return ClassifierOptions(
+    return finetuning_support.options_of(
+        remote,
+        None,
+        finetuning={
+            "output_dir": out,
+            "init_checkpoint": f"{remote}/model/init",
+            "max_seq_length": 16,
+            "num_train_epochs": 1.0,
+            "save_best": "accuracy",
+            "train_batch_size": 16,
+            "eval_every_steps": 4,
+        },
         task_name="mrpc",
+        task_options={},
         data_dir=f"{remote}/classifier/MRPC",
-        vocab_file=f"{remote}/vocab.txt",
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
-        finetuning=FinetuningOptions(
-            bert_config_file=f"{remote}/bert_config.json",
-            init_checkpoint=f"{remote}/model/init",
-            max_seq_length=16,
-            num_train_epochs=1.0,
-            save_best="accuracy",
-            train=TrainOptions(
-                output_dir=out,
-                num_train_steps=1,
-                train_batch_size=16,
-                eval_every_steps=4,
-            ),
-            device=DeviceOptions(),
-        ),
         **changes,
     )
 
@@ -223,10 +191,7 @@ def test_a_classifier_is_trained_exported_asked_and_converted(
     assert {"test_results.tsv", "metrics.json"} <= names_in(out)
     # Another run, of the finished folder alone.
     classifier.run(
-        dataclasses.replace(
-            classifier_options(remote, chosen_trial(out)),
-            do_train=False,
-        )
+        classifier_options(remote, chosen_trial(out), do_train=False)
     )
     served = f"{out}-served"
     folder = saved_model.run(ExportOptions(output_dir=out, export_dir=served))
@@ -275,7 +240,7 @@ def test_features_are_extracted(remote, form):
             output_file=f"ram://features/vectors.{form}",
             format=form,
             vocab_file=f"{remote}/vocab.txt",
-            bert_config_file=f"{remote}/bert_config.json",
+            bert_config_file=f"{remote}/first_layer.json",
             init_checkpoint=f"{remote}/model/init",
             max_seq_length=32,
             attention_png="ram://features/attention.png",
@@ -291,8 +256,9 @@ def test_features_are_extracted(remote, form):
 def test_texts_are_encoded_and_searched(remote, capsys):
     for name in names_in(f"{remote}/model/init"):
         files.copy(f"{remote}/model/init/{name}", f"ram://released/{name}")
-    for name in ("vocab.txt", "bert_config.json"):
-        files.copy(f"{remote}/{name}", f"ram://released/{name}")
+    files.copy(f"{remote}/vocab.txt", "ram://released/vocab.txt")
+    config = "ram://released/bert_config.json"
+    files.copy(f"{remote}/first_layer.json", config)
     VectorForm().write("ram://released")
     files.write_text("ram://texts/texts.txt", "one\ntwo three\nfour\n")
     files.write_text("ram://questions/questions.txt", "two three\n")

@@ -8,12 +8,12 @@ import pytest
 from tests.support.kill_runs import SAVE_STEPS, make_classifier, make_finetuning
 from tests.support.kill_support import (
     after_steps,
-    assert_same_checkpoint,
     interrupt_again_and_again,
     twenty_one,
     while_making_records,
     while_saving,
 )
+from tests.support.pretraining_support import assert_same_checkpoint
 from training.devices.preemption import EXIT_CODE
 
 pytestmark = pytest.mark.alone
@@ -31,11 +31,10 @@ def assert_same_end(ours, theirs, step):
 
 
 @pytest.fixture(scope="module")
-def whole(goldens, pytestconfig, tmp_path_factory):
+def whole(goldens, tmp_path_factory):
     """The folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
-    root = pytestconfig.rootpath
-    make_classifier(goldens, root, folder, 6, save_steps=48).finish()
+    make_classifier(goldens, folder, 6, save_steps=48).finish()
     return folder
 
 
@@ -51,17 +50,14 @@ INTERRUPTIONS = (
     "interruptions", INTERRUPTIONS, ids=["saving", "training"]
 )
 def test_an_interrupted_run_ends_with_the_same_weights(
-    goldens, pytestconfig, tmp_path, whole, interruptions
+    goldens, tmp_path, whole, interruptions
 ):
-    root = pytestconfig.rootpath
-    run = make_classifier(goldens, root, tmp_path / "interrupted", 6)
+    run = make_classifier(goldens, tmp_path / "interrupted", 6)
     interrupt_again_and_again(run, interruptions, SAVE_STEPS)
     assert_same_end(run.folder, whole, 48)
 
 
-def test_records_that_are_being_made_are_given_up(
-    goldens, pytestconfig, tmp_path
-):
+def test_records_that_are_being_made_are_given_up(goldens, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     for name in ("train", "dev", "test"):
@@ -69,13 +65,7 @@ def test_records_that_are_being_made_are_given_up(
         header, rows = text.split("\n", 1)
         rows *= 200 if name == "train" else 1
         (data / f"{name}.tsv").write_text(f"{header}\n{rows}", "utf-8")
-    run = make_classifier(
-        goldens,
-        pytestconfig.rootpath,
-        tmp_path / "out",
-        1,
-        f"--data_dir={data}",
-    )
+    run = make_classifier(goldens, tmp_path / "out", 1, f"--data_dir={data}")
     run.interrupt(SIGTERM, while_making_records, EXIT_CODE)
     assert "preempted by SIGTERM: files appear whole" in run.log()
     assert "Computing on" not in run.log()
@@ -84,28 +74,20 @@ def test_records_that_are_being_made_are_given_up(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [SIGKILL, SIGTERM])
-def test_a_classifier_interrupted_twenty_times(
-    goldens, pytestconfig, tmp_path, number
-):
-    root = pytestconfig.rootpath
-    whole = make_classifier(
-        goldens, root, tmp_path / "whole", 125, save_steps=1000
-    )
+def test_a_classifier_interrupted_twenty_times(goldens, tmp_path, number):
+    whole = make_classifier(goldens, tmp_path / "whole", 125, save_steps=1000)
     whole.finish()
-    run = make_classifier(goldens, root, tmp_path / "interrupted", 125)
+    run = make_classifier(goldens, tmp_path / "interrupted", 125)
     interrupt_again_and_again(run, twenty_one(number), SAVE_STEPS)
     assert_same_end(run.folder, whole.folder, 1000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [SIGKILL, SIGTERM])
-def test_questions_interrupted_twenty_times(
-    goldens, pytestconfig, tmp_path, number
-):
+def test_questions_interrupted_twenty_times(goldens, tmp_path, number):
     def make(name, **options):
         return make_finetuning(
             goldens,
-            pytestconfig.rootpath,
             tmp_path / name,
             "run_squad.py",
             f"--train_file={goldens}/squad/train-v1.1.json",

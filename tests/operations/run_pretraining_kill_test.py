@@ -8,23 +8,21 @@ import pytest
 from tests.support.kill_runs import SAVE_STEPS, make_pretraining
 from tests.support.kill_support import (
     after_steps,
-    assert_same_checkpoint,
     in_the_start_up,
     interrupt_again_and_again,
     twenty_one,
     while_saving,
 )
-from tests.support.pretraining_support import RECORDS
+from tests.support.pretraining_support import RECORDS, assert_same_checkpoint
 
 pytestmark = pytest.mark.alone
 
 
 @pytest.fixture(scope="module")
-def whole(goldens, pytestconfig, tmp_path_factory):
+def whole(goldens, tmp_path_factory):
     """The last checkpoint of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
-    root = pytestconfig.rootpath
-    make_pretraining(goldens, root, folder, 52, save_steps=52).finish()
+    make_pretraining(goldens, folder, 52, save_steps=52).finish()
     return folder / "model.ckpt-52"
 
 
@@ -51,11 +49,10 @@ INTERRUPTIONS = (
     ids=["training", "elsewhere"],
 )
 def test_an_interrupted_run_ends_with_the_same_weights(
-    goldens, pytestconfig, tmp_path, whole, interruptions
+    goldens, tmp_path, whole, interruptions
 ):
     run = make_pretraining(
         goldens,
-        pytestconfig.rootpath,
         tmp_path / "interrupted",
         52,
         f"--eval_file={goldens / RECORDS}",
@@ -69,14 +66,11 @@ def test_an_interrupted_run_ends_with_the_same_weights(
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [SIGKILL, SIGTERM])
 def test_a_run_interrupted_twenty_times_ends_with_the_same_weights(
-    goldens, pytestconfig, tmp_path, number
+    goldens, tmp_path, number
 ):
-    root = pytestconfig.rootpath
-    whole = make_pretraining(
-        goldens, root, tmp_path / "whole", 1000, save_steps=1000
-    )
+    whole = make_pretraining(goldens, tmp_path / "whole", 1000, save_steps=1000)
     whole.finish()
-    run = make_pretraining(goldens, root, tmp_path / "interrupted", 1000)
+    run = make_pretraining(goldens, tmp_path / "interrupted", 1000)
     interrupt_again_and_again(run, twenty_one(number), SAVE_STEPS)
     assert_same_checkpoint(
         run.folder / "model.ckpt-1000", whole.folder / "model.ckpt-1000"

@@ -7,7 +7,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 import numpy as np
 import pytest
 
-from tests.support import kill_runs, rounding
+from tests.support import fork_server, kill_runs, rounding
 from tests.support.kill_runs import SAVE_STEPS
 from tests.support.kill_support import (
     HANG,
@@ -23,36 +23,32 @@ from training.devices.preemption import EXIT_CODE
 pytestmark = [pytest.mark.all, pytest.mark.alone]
 
 
-def on_two_workers(run, root):
+def on_two_workers(run):
     """The same run, on two workers of this host."""
     ((arguments, _),) = run._commands
-    return Run(
-        root,
-        run.folder,
-        *((arguments, {"TF_CONFIG": text}) for text in configurations(2)),
-    )
+    commands = ((arguments, {"TF_CONFIG": text}) for text in configurations(2))
+    return Run(run.folder, *commands)
 
 
 def make_pretraining(
-    goldens, root, folder, *flags, save_steps=SAVE_STEPS, num_steps=64
+    goldens, folder, *flags, save_steps=SAVE_STEPS, num_steps=64
 ):
     run = kill_runs.make_pretraining(
         goldens,
-        root,
         folder,
         num_steps,
         "--distribution_strategy=multi_worker_mirrored",
         *flags,
         save_steps=save_steps,
     )
-    return on_two_workers(run, root)
+    return on_two_workers(run)
 
 
-def make_classifier(goldens, root, folder, save_steps=SAVE_STEPS, num_steps=64):
+def make_classifier(goldens, folder, save_steps=SAVE_STEPS, num_steps=64):
     run = kill_runs.make_classifier(
-        goldens, root, folder, num_steps // 8, save_steps=save_steps
+        goldens, folder, num_steps // 8, save_steps=save_steps
     )
-    return on_two_workers(run, root)
+    return on_two_workers(run)
 
 
 def interrupt_one(run, who, number, point):
@@ -94,12 +90,11 @@ def assert_close(ours, theirs):
 
 
 def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(
-    goldens, pytestconfig, tmp_path
+    goldens, tmp_path
 ):
-    root = pytestconfig.rootpath
-    whole = make_pretraining(goldens, root, tmp_path / "whole", save_steps=64)
+    whole = make_pretraining(goldens, tmp_path / "whole", save_steps=64)
     whole.finish()
-    run = make_pretraining(goldens, root, tmp_path / "interrupted")
+    run = make_pretraining(goldens, tmp_path / "interrupted")
     # They take 20 + 16 + 20 = 56 steps at most.
     interrupt_all(
         run,
@@ -119,14 +114,11 @@ def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [make_pretraining, make_classifier])
 def test_two_workers_interrupted_twenty_times_end_with_the_same_weights(
-    goldens, pytestconfig, tmp_path, make
+    goldens, tmp_path, make
 ):
-    root = pytestconfig.rootpath
-    whole = make(
-        goldens, root, tmp_path / "whole", save_steps=400, num_steps=400
-    )
+    whole = make(goldens, tmp_path / "whole", save_steps=400, num_steps=400)
     whole.finish()
-    run = make(goldens, root, tmp_path / "interrupted", num_steps=400)
+    run = make(goldens, tmp_path / "interrupted", num_steps=400)
     # They take 7 x (16 + 16 + 12) = 308 steps at most.
     points = [after_steps(5, 16), while_saving, after_steps(1, 12)]
     interrupt_all(
@@ -140,12 +132,9 @@ def test_two_workers_interrupted_twenty_times_end_with_the_same_weights(
     assert_close(run.folder / last, whole.folder / last)
 
 
-def test_sigterm_to_a_worker_that_evaluates_costs_nothing(
-    goldens, pytestconfig, tmp_path
-):
+def test_sigterm_to_a_worker_that_evaluates_costs_nothing(goldens, tmp_path):
     run = make_pretraining(
         goldens,
-        pytestconfig.rootpath,
         tmp_path / "out",
         f"--eval_file={goldens / RECORDS}",
         "--eval_every_steps=6",
@@ -172,11 +161,10 @@ def test_sigterm_to_a_worker_that_evaluates_costs_nothing(
     ],
 )
 def test_a_worker_that_hangs_ends_the_others(
-    goldens, pytestconfig, tmp_path, number, message
+    goldens, tmp_path, number, message
 ):
     run = make_pretraining(
         goldens,
-        pytestconfig.rootpath,
         tmp_path / "out",
         "--worker_timeout_minutes=1",  # the first step may take half of it
     )
@@ -191,11 +179,9 @@ def test_a_worker_that_hangs_ends_the_others(
     assert latest_step(run.folder) == 8
 
 
-def test_workers_that_see_different_folders_are_refused(
-    goldens, pytestconfig, tmp_path
-):
+def test_workers_that_see_different_folders_are_refused(goldens, tmp_path):
     run = with_different_workers(
-        make_pretraining(goldens, pytestconfig.rootpath, tmp_path / "one"),
+        make_pretraining(goldens, tmp_path / "one"),
         f"--output_dir={tmp_path}/two",
     )
     run.start()
@@ -212,19 +198,13 @@ def test_workers_that_see_different_folders_are_refused(
 def with_different_workers(run, *flags):
     """The same, but with other flags for the second worker."""
     (one, environment), (two, other_environment) = run._commands
-    return Run(
-        run._root,
-        run.folder,
-        (one, environment),
-        ([*two, *flags], other_environment),
-    )
+    other = [*two, *flags], other_environment
+    return Run(run.folder, (one, environment), other)
 
 
-def test_workers_with_different_flags_are_refused(
-    goldens, pytestconfig, tmp_path
-):
+def test_workers_with_different_flags_are_refused(goldens, tmp_path):
     run = with_different_workers(
-        make_pretraining(goldens, pytestconfig.rootpath, tmp_path / "one"),
+        make_pretraining(goldens, tmp_path / "one"),
         "--seed=7",
         "--log_steps=10",
         "--verbosity=0",  # may differ
@@ -246,8 +226,6 @@ def test_a_worker_outside_the_cluster_is_refused(goldens, tmp_path):
             "task": {"type": "worker", "index": 2},
         }
     )
-    from tests.support import fork_server
-
     done = fork_server.python(
         "run_pretraining.py",
         "--do_train",

@@ -12,26 +12,13 @@ import bert
 import modeling
 from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
 from modeling import heads as model_heads
-from tests.support import electra_support, rounding
 from tests.support import huggingface_support as theirs
+from tests.support import rounding
 from tests.support.conversion_support import convert
 from tests.support.electra_support import CHANGES, SMALL, E, config_of
-from tests.support.model_folders import write_released
 from tests.support.serving_support import TEXTS, finished_run
 from training.config.run_options import ExportOptions
 from training.export import saved_model
-
-
-@pytest.fixture(scope="module")
-def released(goldens, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("electra")
-    return electra_support.write_electra_run(goldens, folder)
-
-
-@pytest.fixture(scope="module")
-def bert_folder(goldens, tmp_path_factory):
-    """A BERT of the same size, without its configuration."""
-    return write_released(goldens, tmp_path_factory.mktemp("bert"))
 
 
 def scopes_of(names):

@@ -8,66 +8,33 @@ import pytest
 import bert
 import modeling
 from modeling import checkpoints
-from tests.support import electra_support, rounding
+from tests.support import rounding
 from tests.support.conversion_support import convert
 from tests.support.model_folders import write_released
-from tests.support.serving_support import LENGTH
 from tests.training import squad_support
+from tests.training.finetuning_support import options_of
 from training.config.extraction_options import ExtractionOptions, VectorOptions
-from training.config.finetuning_options import (
-    ClassifierOptions,
-    FinetuningOptions,
-)
-from training.config.run_options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions
 from training.runs import classifier, questions
 from training.runs import vectors as extraction
 
 pytestmark = pytest.mark.all
 
 
-@pytest.fixture(scope="module")
-def released(goldens, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("electra")
-    return electra_support.write_electra_run(goldens, folder)
-
-
-@pytest.fixture(scope="module")
-def bert_folder(goldens, tmp_path_factory):
-    """A BERT of the same size, without its configuration."""
-    return write_released(goldens, tmp_path_factory.mktemp("bert"))
-
-
 def classify(goldens, folder, config_file, tmp_path):
-    """run_classifier.py on a table of two rows."""
-    data = tmp_path / "data"
-    data.mkdir()
+    """run_classifier.py on a table of two rows, which are one batch."""
+    (tmp_path / "data").mkdir()
     rows = "text\tlabel\nThe man went.\tyes\nTo be.\tno\n"
     for name in ("train.tsv", "dev.tsv"):
-        (data / name).write_text(rows)
-    train = TrainOptions(
-        output_dir=str(tmp_path / "out"),
-        num_train_steps=1,
-        train_batch_size=2,
-        layerwise_lr_decay=0.8,
-    )
-    return classifier.run(
-        ClassifierOptions(
-            task_name="tsv",
-            data_dir=str(data),
-            task_options={"kind": "single"},
-            vocab_file=str(goldens / "vocab.txt"),
-            do_train=True,
-            do_eval=True,
-            finetuning=FinetuningOptions(
-                bert_config_file=config_file,
-                init_checkpoint=str(folder),
-                max_seq_length=LENGTH,
-                num_train_epochs=2.0,
-                train=train,
-                device=DeviceOptions(),
-            ),
-        )
-    )
+        (tmp_path / "data" / name).write_text(rows)
+    finetuning = {
+        "bert_config_file": config_file,
+        "init_checkpoint": str(folder),
+        "train_batch_size": 2,
+        "layerwise_lr_decay": 0.8,
+    }
+    options = options_of(goldens, tmp_path, finetuning=finetuning)
+    return classifier.run(options.replace(do_predict=False))
 
 
 def answer(goldens, folder, config_file, tmp_path):

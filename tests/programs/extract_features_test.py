@@ -8,26 +8,18 @@ import pytest
 from tests.support import fork_server, rounding
 from tests.support.model_folder_support import write_huggingface
 
-TWO_DEVICES = """
-import runpy
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-runpy.run_path("extract_features.py", run_name="__main__")
-"""
 
-
-def run(program, goldens, input_file, output_file, *flags):
+def run(goldens, input_file, output_file, *flags, devices=1):
     """Starts the program on the golden model."""
     return fork_server.python(
-        *program,
+        "extract_features.py",
         f"--input_file={input_file}",
         f"--output_file={output_file}",
         f"--vocab_file={goldens}/vocab.txt",
         f"--bert_config_file={goldens}/bert_config.json",
         f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
         *flags,
+        devices=devices,
     )
 
 
@@ -55,7 +47,6 @@ def assert_golden(path, goldens):
 def test_the_originals_command(goldens, tmp_path):
     output = tmp_path / "vectors.jsonl"
     done = run(
-        ["extract_features.py"],
         goldens,
         goldens / "extract_features/input.txt",
         output,
@@ -91,7 +82,6 @@ def test_two_devices_and_an_odd_number_of_lines(goldens, tmp_path):
     text = (goldens / "extract_features/input.txt").read_text("utf-8")
     (tmp_path / "in.txt").write_text("\n".join(text.split("\n")[:5]), "utf-8")
     done = run(
-        ["-c", TWO_DEVICES],
         goldens,
         tmp_path / "in.txt",
         tmp_path / "vectors.jsonl",
@@ -99,6 +89,7 @@ def test_two_devices_and_an_odd_number_of_lines(goldens, tmp_path):
         "--max_seq_length=64",
         "--batch_size=4",
         "--distribution_strategy=mirrored",
+        devices=2,
     )
     assert "Computing on 2 CPU device(s) by MirroredStrategy" in done.stderr
     assert assert_golden(tmp_path / "vectors.jsonl", goldens) == 5

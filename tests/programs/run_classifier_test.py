@@ -123,30 +123,13 @@ def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
     [
         ([], "error: At least one of `do_train`, `do_eval` or `do_predict'"),
         (
-            ["--do_eval", "--task_name=mrcp"],
-            "error: --task_name=mrcp: no such task (the nearest is mrpc)",
-        ),
-        (
             ["--do_eval", "--language=de"],
             "error: --task_name=CoLA has no option --language",
         ),
         (["--do_train", "--data_dir="], "error: --task_name=CoLA: give --data"),
         (
-            ["--do_train", "--data_dir=/absent"],
-            "error: --task_name=cola, train set: /absent/train.tsv: no such",
-        ),
-        (["--do_eval"], "error: {out} holds no checkpoint; train first"),
-        (
             ["--do_train", "--feature_based=table"],
             "error: --feature_based=table: run_study.py --study=features ",
-        ),
-        (
-            ["--do_train", "--feature_based=last", "--trainable_layers=1"],
-            "error: --feature_based=last contradicts --trainable_layers=1;",
-        ),
-        (
-            ["--do_train", "--feature_based=last"],
-            "error: --feature_based=last never trains the encoder, which would",
         ),
         (
             ["--do_train", "--trial_epochs=2,x"],
@@ -156,13 +139,9 @@ def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
             ["--do_train", "--max_seq_length=4"],
             "error: --max_seq_length=4; it must be at least 5",
         ),
-        (
-            ["--do_train", "--max_seq_length=4096"],
-            "error: --max_seq_length=4096, but the model of",
-        ),
     ],
 )
 def test_bad_flags_end_in_one_line(goldens, tmp_path, flags, message):
     done = run(goldens, "CoLA", tmp_path, *flags, code=1)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(message.format(out=tmp_path)), last
+    assert last.startswith(message), last

@@ -8,11 +8,8 @@ import pytest
 import tensorflow as tf
 
 from tests.data.pretraining.support import recipe_of, write
-from tests.support.pretraining_support import (
-    RECORDS,
-    command,
-    run,
-)
+from tests.support import fork_server
+from tests.support.pretraining_support import RECORDS, command
 from training.loop.steps import TrainSteps
 from training.runs import pretraining
 
@@ -263,26 +260,26 @@ def test_contradicting_options(options, changes, message):
         options.replace(**changes)
 
 
-def last_line(goldens, root, output_dir, *flags):
+def last_line(goldens, output_dir, *flags):
     """The message of a run that fails; it is no traceback."""
-    done = run(command(goldens, output_dir, "--do_train", *flags), root)
-    assert done.returncode == 1
+    _, *arguments = command(goldens, output_dir, "--do_train", *flags)
+    done = fork_server.python(*arguments, code=1)
     assert "Traceback" not in done.stderr
     return done.stderr.splitlines()[-1]
 
 
-def test_a_mistake_ends_in_one_line(goldens, pytestconfig, tmp_path):
-    places = goldens, pytestconfig.rootpath, tmp_path / "out"
-    line = last_line(*places, "--bert_config_file=absent.json")
+def test_a_mistake_ends_in_one_line(goldens, tmp_path):
+    line = last_line(
+        goldens, tmp_path / "out", "--bert_config_file=absent.json"
+    )
     assert line.startswith("error: absent.json: no such BERT configuration")
     # A run that was refused leaves no folder behind.
     assert not (tmp_path / "out").exists()
 
 
-def test_a_diverging_run_ends_in_one_message(goldens, pytestconfig, tmp_path):
+def test_a_diverging_run_ends_in_one_message(goldens, tmp_path):
     line = last_line(
         goldens,
-        pytestconfig.rootpath,
         tmp_path / "out",
         f"--bert_config_file={goldens / 'first_layer.json'}",
         "--learning_rate=1e30",

@@ -160,9 +160,7 @@ def test_files_that_disagree_are_refused(goldens, tmp_path, options, no_pairs):
     pairs = goldens / RECORDS
     with pytest.raises(
         ValueError,
-        match=f"^{pairs} holds records that are sentence pairs, {no_pairs} "
-        r"records that are not \(next_sentence_labels is -1\). Give "
-        "--input_file and --eval_file files of one kind each, written with "
+        match=f"^{pairs} holds records that are sentence pairs, {no_pairs} .*"
         "the same --next_sentence_prediction",
     ):
         run(options, tmp_path / "out", f"{pairs},{no_pairs}")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import pytest
 
@@ -139,6 +140,15 @@ def test_the_program_trains_resumes_and_evaluates_an_electra(
     assert encoder.config.electra
 
 
+def write_encoder(options, folder):
+    """Writes an encoder of the options' sizes alone; returns its prefix."""
+    config = modeling.BertConfig.from_json_file(options.bert_config_file)
+    encoder = checkpoints.variables_by_name([modeling.BertModel(config)])
+    prefix = str(folder / "bert_model.ckpt")
+    checkpoints.write(prefix, {n: v.numpy() for n, v in encoder.items()})
+    return prefix
+
+
 def refused(options, message, **changes):
     """The run ends with this error before it trains or writes a result."""
     with pytest.raises(ValueError, match=message):
@@ -150,15 +160,13 @@ def refused(options, message, **changes):
     [
         (
             {"masked": True},
-            "its records are masked, but --objective=left_to_right reads "
-            "records without masks; write them with create_pretraining_data.py "
-            "--masking=dynamic",
+            "its records are masked, but --objective=left_to_right .*; write "
+            "them with .* --masking=dynamic",
         ),
         (
             {"pairs": True},
-            "its records are sentence pairs, but --objective=left_to_right "
-            "reads records without pairs; write them with "
-            "create_pretraining_data.py --next_sentence_prediction=false",
+            "its records are sentence pairs, but --objective=left_to_right .*; "
+            "write them with .* --next_sentence_prediction=false",
         ),
     ],
 )
@@ -173,8 +181,7 @@ def test_records_that_do_not_fit_the_objective(
 def test_masking_records_that_are_not_to_be_masked(plain, goldens):
     refused(
         plain,
-        "^--masking=dynamic masks the records, but --objective=left_to_right "
-        "reads them without masks; leave --masking out",
+        "^--masking=dynamic .* --objective=left_to_right .*; leave --masking",
         masking=PretrainingDataOptions(masking="dynamic"),
         vocab_file=str(goldens / "vocab.txt"),
     )
@@ -183,25 +190,21 @@ def test_masking_records_that_are_not_to_be_masked(plain, goldens):
 def test_queries_to_an_objective_without_answers(plain, goldens):
     refused(
         plain,
-        "^--do_predict asks for masked words and pairs of sentences, which "
-        "--objective=left_to_right does not predict; leave --do_predict out",
+        "^--do_predict .* --objective=left_to_right .*; leave --do_predict out",
         do_predict=True,
         predict_file="queries.txt",
         vocab_file=str(goldens / "vocab.txt"),
     )
 
 
-def test_an_option_of_another_objective(plain):
+def test_an_option_of_another_objective(plain, electra):
     options = ObjectiveOptions(
         left_to_right=LeftToRightOptions(num_predicted_positions=5)
     )
-    refused(
-        plain,
-        "^--num_predicted_positions=5 is for --objective=left_to_right, but "
-        "the objective is pretraining; leave one of them out",
-        objective="pretraining",
-        objectives=options,
-    )
+    message = "^--num_predicted_positions=5 is for --objective=left_to_right, "
+    refused(plain, message, objective="pretraining", objectives=options)
+    message = "^--generator_size=0.5 is for --objective=replaced_tokens, .*; le"
+    refused(electra, message, objective="left_to_right")
 
 
 def test_an_unknown_objective_and_an_impossible_number(plain):
@@ -232,17 +235,13 @@ def test_a_run_does_not_change_its_objective(plain, tmp_path, caplog):
 
 
 def test_an_evaluation_needs_the_head(plain, tmp_path):
-    config = modeling.BertConfig.from_json_file(plain.bert_config_file)
-    encoder = checkpoints.variables_by_name([modeling.BertModel(config)])
-    prefix = str(tmp_path / "encoder/bert_model.ckpt")
-    checkpoints.write(prefix, {n: v.numpy() for n, v in encoder.items()})
     refused(
         plain,
         "^--do_eval needs the left-to-right LM, but --init_checkpoint=.* has "
         "no cls/predictions/output_bias",
         do_train=False,
         do_eval=True,
-        init_checkpoint=prefix,
+        init_checkpoint=write_encoder(plain, tmp_path / "encoder"),
     )
 
 
@@ -258,10 +257,9 @@ def test_an_export_of_an_objective_without_answers(config_file, tmp_path):
         f"--output_dir={tmp_path / 'out'}",
         code=1,
     )
-    assert (
-        "--do_export writes a model that fills in masked words, which "
-        "--objective=left_to_right does not predict; leave --do_export out."
-    ) in done.stderr
+    assert "--objective=left_to_right does not predict; leave --do_export" in (
+        done.stderr
+    )
     assert not list(tmp_path.glob("out/model.ckpt*"))
 
 
@@ -269,14 +267,9 @@ def test_an_export_of_an_objective_without_answers(config_file, tmp_path):
 def test_a_model_of_both_directions_is_trained_on_and_resumed(
     plain, tmp_path, caplog
 ):
-    config = modeling.BertConfig.from_json_file(plain.bert_config_file)
-    encoder = checkpoints.variables_by_name([modeling.BertModel(config)])
     folder = tmp_path / "encoder"
-    checkpoints.write(
-        str(folder / "bert_model.ckpt"),
-        {n: v.numpy() for n, v in encoder.items()},
-    )
-    (folder / "bert_config.json").write_text(config.to_json_string())
+    write_encoder(plain, folder)
+    shutil.copy(plain.bert_config_file, folder / "bert_config.json")
     # The configuration is found beside the weights, and at last in both places.
     options = plain.replace(
         bert_config_file=None, init_checkpoint=str(folder), num_train_steps=2
@@ -290,11 +283,8 @@ def test_a_model_of_both_directions_is_trained_on_and_resumed(
     back = {"objective": "pretraining", "input_file": masked}
     back |= {"output_dir": str(tmp_path / "back"), "init_checkpoint": str(out)}
     pretraining.run(plain.replace(**back))
-    assert (
-        "--bert_config_file says left_to_right False, but the weights of "
-        f"{out} were trained with True. Give "
-        f"--bert_config_file={out}/bert_config.json, unless this is intended."
-    ) in caplog.text
+    assert f"says left_to_right False, but the weights of {out}" in caplog.text
+    assert f"Give --bert_config_file={out}/bert_config.json" in caplog.text
 
 
 def test_an_electra_needs_the_vocabulary_of_its_records(
@@ -320,19 +310,8 @@ def test_masked_records_are_not_for_an_electra(electra, tmp_path):
     path = write_records(tmp_path / "masked.tf_record", masked=True)
     refused(
         electra,
-        f"^{path}: its records are masked, but --objective=replaced_tokens "
-        "reads records without masks; write them with "
-        "create_pretraining_data.py --masking=dynamic",
+        f"^{path}: its records are masked, but --objective=replaced_tokens ",
         input_file=path,
-    )
-
-
-def test_electra_s_options_belong_to_it(electra):
-    refused(
-        electra,
-        "^--generator_size=0.5 is for --objective=replaced_tokens, but the "
-        "objective is left_to_right; leave one of them out",
-        objective="left_to_right",
     )
 
 
@@ -350,15 +329,11 @@ def test_an_electra_is_trained_by_its_own_objective(plain, tmp_path, objective):
 
 
 def test_a_bert_is_no_first_electra(electra, tmp_path):
-    config = modeling.BertConfig.from_json_file(electra.bert_config_file)
-    encoder = checkpoints.variables_by_name([modeling.BertModel(config)])
-    prefix = str(tmp_path / "bert/bert_model.ckpt")
-    checkpoints.write(prefix, {n: v.numpy() for n, v in encoder.items()})
     refused(
         electra,
         "bert_model.ckpt is a BERT, but the configuration is that of an "
         'ELECTRA .its "electra" is true.*another --init_checkpoint',
-        init_checkpoint=prefix,
+        init_checkpoint=write_encoder(electra, tmp_path / "bert"),
     )
 
 

@@ -1,7 +1,6 @@
 """What run_pretraining.py makes of good input."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -10,10 +9,7 @@ import tensorflow as tf
 from data.text import tokenization
 from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.support import rounding
-from tests.support.pretraining_support import (
-    RECORDS,
-    run,
-)
+from tests.support.pretraining_support import RECORDS
 from training.runs import pretraining
 
 
@@ -197,17 +193,3 @@ def test_evaluation_while_training_and_a_stripped_checkpoint(
     stripped = checkpoints.Checkpoint(str(out / "bert_model.ckpt"))
     assert len(stripped.shapes) == 62
     assert "global_step = 4" in (out / "eval_results.txt").read_text()
-
-
-def test_help_teaches(pytestconfig):
-    done = run(
-        [sys.executable, "run_pretraining.py", "--help"],
-        pytestconfig.rootpath,
-    )
-    for words in (
-        "python run_pretraining.py --do_train",
-        "--iterations_per_loop",
-        "Default: 10000.",
-        "[new] Where and in which arithmetic",
-    ):
-        assert words in done.stdout

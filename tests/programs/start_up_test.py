@@ -85,6 +85,7 @@ def test_help_has_a_line_for_each_new_flag_after_the_original_s(run):
     originals, ours = text.split("\n[new] ", 1)
     assert "--num_tpu_cores: Cores of the TPU; only compared, with" in originals
     assert "[new]" not in originals
+    assert "Examples of one eval batch. Default: 8." in originals
     lines = [x for x in ours.splitlines() if x.startswith("  --")]
     assert "  --log_steps: Updates between log lines and event points." in lines
     assert len(lines) > 50

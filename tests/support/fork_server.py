@@ -97,6 +97,7 @@ def start(
     stdout=os.devnull,
     stderr=os.devnull,
     env=(),
+    devices=1,
 ):
     """Starts a program.
 
@@ -108,6 +109,7 @@ def start(
       stdout: path of a file for its output.
       stderr: likewise; the same path = both.
       env: variables to add to the environment, as {name: value}.
+      devices: how many the CPU is divided into.
 
     Returns:
       The process.
@@ -121,33 +123,25 @@ def start(
         stdout=str(stdout),
         stderr=str(stderr),
         env=dict(env),
+        devices=devices,
     )
     return Process(_server(), pid)
 
 
-def run(arguments, *, cwd, stdin=os.devnull, env=(), timeout=300):
+def run(arguments, *, timeout=300, **how):
     """Runs a program, as `subprocess.run` with its output captured.
 
     Args:
       arguments: see `start`.
-      cwd: likewise.
-      stdin: likewise.
-      env: likewise.
       timeout: in seconds.
+      how: see `start`.
 
     Returns:
       A `subprocess.CompletedProcess`.
     """
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
-        process = start(
-            arguments,
-            cwd=cwd,
-            stdin=stdin,
-            stdout=paths[0],
-            stderr=paths[1],
-            env=env,
-        )
+        process = start(arguments, stdout=paths[0], stderr=paths[1], **how)
         process.wait(timeout)
         texts = []
         for path in paths:
@@ -239,7 +233,18 @@ def _become(request):
     os.chdir(request["cwd"])
     os.environ.pop("OPENBLAS_NUM_THREADS")
     os.environ.update(request["env"])
+    if request["devices"] > 1:
+        _divide_cpu(request["devices"])
     return request["arguments"]
+
+
+def _divide_cpu(count):
+    """Before anything is computed, as TensorFlow wants it."""
+    import tensorflow as tf
+
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    parts = [tf.config.LogicalDeviceConfiguration()] * count
+    tf.config.set_logical_device_configuration(cpu, parts)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ from tests.support.pretraining_support import command
 SAVE_STEPS = 4
 
 
-def make_finetuning(
-    goldens, root, folder, program, *flags, save_steps=SAVE_STEPS
-):
+def make_finetuning(goldens, folder, program, *flags, save_steps=SAVE_STEPS):
     config = json.loads((goldens / "bert_config.json").read_text())
     config["num_hidden_layers"] = 1
     path = folder.parent / "config.json"
@@ -29,14 +27,13 @@ def make_finetuning(
         "--log_steps=1",
         *flags,
     ]
-    return Run(root, folder, (arguments, {}))
+    return Run(folder, (arguments, {}))
 
 
-def make_classifier(goldens, root, folder, epochs, *flags, **options):
+def make_classifier(goldens, folder, epochs, *flags, **options):
     """MRPC: 64 examples, 8 steps an epoch; the best weights are kept, too."""
     return make_finetuning(
         goldens,
-        root,
         folder,
         "run_classifier.py",
         "--task_name=MRPC",
@@ -50,9 +47,7 @@ def make_classifier(goldens, root, folder, epochs, *flags, **options):
     )
 
 
-def make_pretraining(
-    goldens, root, folder, num_steps, *flags, save_steps=SAVE_STEPS
-):
+def make_pretraining(goldens, folder, num_steps, *flags, save_steps=SAVE_STEPS):
     config = json.loads((goldens / "bert_config.json").read_text())
     config |= {
         "num_hidden_layers": 1,
@@ -73,4 +68,4 @@ def make_pretraining(
         "--log_steps=1",
         *flags,
     )
-    return Run(root, folder, (arguments, {}))
+    return Run(folder, (arguments, {}))

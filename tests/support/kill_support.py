@@ -14,12 +14,11 @@ import re
 import signal
 import sys
 
-import numpy as np
 import tensorflow as tf
 
 from data.records import tfrecord
 from tests.support import fork_server
-from tests.support.pretraining_support import latest_step, read_all
+from tests.support.pretraining_support import latest_step
 from training.devices.preemption import EXIT_CODE
 
 HANG = "HANG"  # see self_interrupting.py
@@ -30,13 +29,11 @@ class Run:
     """A run in a folder, over as many starts as it takes.
 
     Args:
-      root: the project.
       folder: its output_dir.
       commands: of each process: arguments, variables of the environment.
     """
 
-    def __init__(self, root, folder, *commands):
-        self._root = root
+    def __init__(self, folder, *commands):
         self._commands = commands
         self.folder = folder
         self.processes = []
@@ -65,7 +62,7 @@ class Run:
                     *(wrapper if who in (None, i) else ()),
                     *arguments[1:],
                 ],
-                cwd=self._root,
+                cwd=fork_server.ROOT,
                 stdout=self._log(i),
                 stderr=self._log(i),
                 env=env,
@@ -195,11 +192,3 @@ def interrupt_again_and_again(run, interruptions, save_checkpoints_steps):
     run.finish()
     assert run.resumed_at() >= kept
     assert not list(run.folder.glob("**/*incomplete*"))
-
-
-def assert_same_checkpoint(ours, theirs):
-    """Equal to the last bit."""
-    ours, theirs = read_all(ours), read_all(theirs)
-    assert ours.keys() == theirs.keys()
-    for name, value in theirs.items():
-        np.testing.assert_array_equal(ours[name], value, err_msg=name)

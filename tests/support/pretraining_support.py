@@ -2,8 +2,9 @@
 
 import sys
 
+import numpy as np
+
 from modeling import checkpoints
-from tests.support import fork_server
 from training.config.pretraining_options import PretrainingOptions
 from training.config.run_options import DeviceOptions, TrainOptions
 
@@ -41,13 +42,17 @@ def command(goldens, output_dir, *flags):
     ]
 
 
-def run(arguments, root):
-    return fork_server.run(arguments, cwd=root)
-
-
 def read_all(prefix):
     checkpoint = checkpoints.open_checkpoint(str(prefix))
     return {name: checkpoint.read(name) for name in checkpoint.shapes}
+
+
+def assert_same_checkpoint(ours, theirs):
+    """Equal to the last bit."""
+    ours, theirs = read_all(ours), read_all(theirs)
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, err_msg=name)
 
 
 def latest_step(folder):

@@ -15,7 +15,7 @@ from tests.training.support import configurations
 pytestmark = [pytest.mark.all, pytest.mark.alone]
 
 
-def results_of(goldens, root, out, kind, precision, cases):
+def results_of(goldens, out, kind, precision, cases):
     """Runs cases; the results of each process, {case: {name: array}}."""
     environments = [{}]
     if kind == "multi_worker_mirrored":
@@ -25,7 +25,7 @@ def results_of(goldens, root, out, kind, precision, cases):
     processes = [
         fork_server.start(
             [sys.executable, "tests/training/devices_run.py", *arguments],
-            cwd=root,
+            cwd=fork_server.ROOT,
             stdout=log,
             stderr=log,
             env=environment,
@@ -67,8 +67,8 @@ def compare(found, want):
 class Runs:
     """Results on one device, made once for each precision and set of cases."""
 
-    def __init__(self, goldens, root, folder):
-        self._arguments = goldens, root
+    def __init__(self, goldens, folder):
+        self._goldens = goldens
         self._folder = folder
         self._known = {}
 
@@ -77,15 +77,14 @@ class Runs:
         if key not in self._known:
             out = self._folder / f"one{len(self._known)}"
             (self._known[key],) = results_of(
-                *self._arguments, out, "one_device", *key
+                self._goldens, out, "one_device", *key
             )
         return self._known[key]
 
 
 @pytest.fixture(scope="module")
-def runs(goldens, pytestconfig, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("devices")
-    return Runs(goldens, pytestconfig.rootpath, folder)
+def runs(goldens, tmp_path_factory):
+    return Runs(goldens, tmp_path_factory.mktemp("devices"))
 
 
 QUICK = ("pretraining", "classification", "squad")
@@ -106,12 +105,10 @@ SLOW = pytest.mark.slow
     [pytest.param("mirrored", marks=SLOW), "multi_worker_mirrored"],
 )
 def test_two_give_what_one_gives(
-    goldens, pytestconfig, tmp_path, runs, kind, precision, cases
+    goldens, tmp_path, runs, kind, precision, cases
 ):
     wanted = runs.one_device(precision, cases)
-    found = results_of(
-        goldens, pytestconfig.rootpath, tmp_path / kind, kind, precision, cases
-    )
+    found = results_of(goldens, tmp_path / kind, kind, precision, cases)
     for results in found:  # of each worker
         for name, want in wanted.items():
             assert len(want["loss"]) == 20

@@ -45,7 +45,8 @@ def outputs_of_devices(script, goldens, folder):
     for devices in (1, 2):
         out = folder / str(devices)
         out.mkdir()
-        done = fork_server.python("-c", script, goldens, out, str(devices))
+        arguments = script, goldens, out, str(devices)
+        done = fork_server.python("-c", *arguments, devices=devices)
         found.append(json.loads(done.stdout.splitlines()[-1]))
     return found
 
@@ -66,6 +67,20 @@ def make_run(options, kind="classification", num_labels=2, labels=()):
     )
     num_choices = num_labels if kind == "choice" else 1
     return finetuner.Finetuning(start, num_choices=num_choices)
+
+
+class Stopped(Exception):
+    """A training was stopped by `stop_at`."""
+
+
+def stop_at(last):
+    """Returns what stops a training at a step, as `evaluate` or `on_step`."""
+
+    def stop(step, *_):
+        if step == last:
+            raise Stopped
+
+    return stop
 
 
 def record_losses(monkeypatch):
@@ -91,7 +106,7 @@ def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
     return ClassifierOptions(
         **{
             "task_name": "tsv",
-            "data_dir": str(tmp_path / "data"),
+            "data_dir": f"{tmp_path}/data",
             "task_options": task_options,
             "vocab_file": str(goldens / "vocab.txt"),
             "do_train": True,
@@ -100,7 +115,7 @@ def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
             "explain_errors": 0,  # to save time
             "finetuning": make_options(
                 goldens,
-                **{"output_dir": tmp_path / "out", "max_seq_length": 24}
+                **{"output_dir": f"{tmp_path}/out", "max_seq_length": 24}
                 | (finetuning or {}),
             ),
             **changes,
@@ -119,23 +134,8 @@ MRPC = "classifier/MRPC/expected/model.ckpt-16"
 
 def run_table(goldens, tmp_path, finetuning=None, **changes):
     """Evaluates, unless told otherwise, on a table of one's own."""
+    first = {"init_checkpoint": str(goldens / MRPC)} | (finetuning or {})
+    usual = {"do_train": False, "do_predict": False, "task_options": {}}
     return classifier.run(
-        classifier.ClassifierOptions(
-            **{
-                "task_name": "tsv",
-                "data_dir": str(tmp_path / "data"),
-                "vocab_file": str(goldens / "vocab.txt"),
-                "do_eval": True,
-                "finetuning": make_options(
-                    goldens,
-                    tmp_path / "out",
-                    **{
-                        "max_seq_length": 24,
-                        "init_checkpoint": str(goldens / MRPC),
-                    }
-                    | (finetuning or {}),
-                ),
-                **changes,
-            }
-        )
+        options_of(goldens, tmp_path, finetuning=first, **usual | changes)
     )

@@ -15,7 +15,6 @@ from data.records import feature_spec
 from data.squad import windows
 from data.text.vocabulary import load_vocab
 from modeling import (
-    BertConfig,
     BertModel,
     PretrainingModel,
     SpanModel,
@@ -66,20 +65,6 @@ def on_a_gpu(monkeypatch):
         tf.config,
         "list_logical_devices",
         lambda kind=None: [gpu] if kind == "GPU" else real(kind),
-    )
-
-
-@pytest.fixture
-def config(goldens):
-    """Dropout and one block."""
-    sizes = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    return BertConfig.from_dict(
-        sizes.to_dict()
-        | {
-            "num_hidden_layers": 1,
-            "hidden_dropout_prob": 0.1,
-            "attention_probs_dropout_prob": 0.1,
-        }
     )
 
 

@@ -29,11 +29,7 @@ CONFIG = BertConfig(
 )
 
 
-@pytest.fixture(autouse=True)
-def no_strategy_yet():
-    strategy.create_strategy.cache_clear()
-    yield
-    strategy.create_strategy.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_strategy_yet")
 
 
 def make_seen(monkeypatch, *found):

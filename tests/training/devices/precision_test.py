@@ -77,10 +77,6 @@ def test_auto_takes_bfloat16_where_it_pays(asked, is_faster, chosen):
     assert precision.choose(asked, support) == chosen
 
 
-def test_float32_is_the_default():
-    assert DeviceOptions().precision == "float32"
-
-
 def test_slow_bfloat16_is_warned_of():
     slow = precision.of_cpu(NONE, {})
     assert precision.warning("bfloat16", slow) == (
@@ -101,13 +97,6 @@ def test_slow_bfloat16_is_warned_of():
 def test_the_policy_of_16_bits_keeps_weights_of_32():
     assert dtype_policy("float32") == "float32"
     assert dtype_policy("bfloat16") == "mixed_bfloat16"
-
-
-@pytest.fixture
-def no_strategy_yet():
-    strategy.create_strategy.cache_clear()
-    yield
-    strategy.create_strategy.cache_clear()
 
 
 @pytest.mark.parametrize(

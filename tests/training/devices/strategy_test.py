@@ -21,11 +21,7 @@ from training.loop.steps import with_fusion
 
 SCRIPT = """
 import json, pathlib, sys
-import tensorflow as tf
 goldens, out, micro_batches = sys.argv[1:]
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from training.config.run_options import DeviceOptions
 from training.devices.strategy import create_strategy
 from tests.training.support import golden_run
@@ -53,7 +49,7 @@ def test_two_devices_give_the_same_steps(goldens, tmp_path, micro_batches):
     # Clipping takes part: the norm is above 1 in the first steps.
     assert max(one["gradient_norm"]) > 1
     done = fork_server.python(
-        "-c", SCRIPT, goldens, tmp_path, str(micro_batches)
+        *("-c", SCRIPT, goldens, tmp_path, str(micro_batches)), devices=2
     )
     two = json.loads(done.stdout.splitlines()[-1])
     np.testing.assert_allclose(two["loss"], one["loss"], atol=rounding.EQUAL)

@@ -73,20 +73,6 @@ def on_a_tpu(monkeypatch):
 
 
 @pytest.fixture
-def config(goldens):
-    """Dropout, whose random numbers are a step's riskiest part; one block."""
-    sizes = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    return BertConfig.from_dict(
-        sizes.to_dict()
-        | {
-            "num_hidden_layers": 1,
-            "hidden_dropout_prob": 0.1,
-            "attention_probs_dropout_prob": 0.1,
-        }
-    )
-
-
-@pytest.fixture
 def pretraining_records(goldens):
     return input_pipeline.open_records(
         [str(goldens / RECORDS)],

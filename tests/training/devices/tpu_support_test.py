@@ -13,9 +13,6 @@ pytestmark = pytest.mark.all
 LOOP = """
 import json, pathlib, sys
 import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from data.records import feature_spec, input_pipeline, length_batches
 from modeling import BertConfig, PretrainingModel, TaskModel
 from tests.support import tpu_support
@@ -59,7 +56,7 @@ print(json.dumps([
 
 def test_the_loop_around_the_step_takes_parts_of_one_shape(goldens, tmp_path):
     env = {"TF_ENABLE_ONEDNN_OPTS": "0"}  # a TPU has none of its kernels
-    done = fork_server.python("-c", LOOP, goldens, tmp_path, env=env)
+    done = fork_server.python("-c", LOOP, goldens, tmp_path, env=env, devices=2)
     # The host's part: it takes batches, counts steps and keeps their rows, as
     # many as it is told.
     of_host = re.compile(

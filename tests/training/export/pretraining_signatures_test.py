@@ -10,8 +10,7 @@ from data.pretraining import queries
 from data.records.feature_spec import encode_examples, pretraining_features
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, PretrainingModel, checkpoints
-from tests.support import rounding
-from tests.support.serving_support import INPUTS, served
+from tests.support.serving_support import INPUTS, close, served
 from training.export import pretraining_signatures, saved_model
 from training.export.predictor import Predictor
 
@@ -80,20 +79,12 @@ def check(outputs, answers):
         for place, words in zip(np.flatnonzero(there), masks, strict=True):
             tokens = outputs["tokens"].numpy()[i, place]
             assert [x.decode() for x in tokens] == [w for w, _ in words]
-            np.testing.assert_allclose(
-                outputs["probabilities"].numpy()[i, place],
-                [p for _, p in words],
-                rtol=0,
-                atol=rounding.EQUAL,
-            )
+            found = outputs["probabilities"].numpy()[i, place]
+            close(found, [p for _, p in words])
         assert not outputs["probabilities"].numpy()[i][~there].any()
         if "is_next_probability" in answer:
-            np.testing.assert_allclose(
-                outputs["is_next_probability"].numpy()[i],
-                answer["is_next_probability"],
-                rtol=0,
-                atol=rounding.EQUAL,
-            )
+            found = outputs["is_next_probability"].numpy()[i]
+            close(found, answer["is_next_probability"])
 
 
 def test_masks_are_filled_as_the_program_fills_them(signatures, goldens):
@@ -167,12 +158,7 @@ def test_a_plain_session_fills_alike(finished, signatures, tmp_path):
         version, {"texts": ("serve_text", {"text": TEXTS})}, tmp_path
     )
     outputs = signatures["serve_text"](tf.constant(TEXTS))
-    np.testing.assert_allclose(
-        found["texts", "probabilities"],
-        outputs["probabilities"],
-        rtol=0,
-        atol=rounding.EQUAL,
-    )
+    close(found["texts", "probabilities"], outputs["probabilities"])
     tokens = np.vectorize(bytes.decode)(outputs["tokens"].numpy())
     assert found["texts", "tokens"].tolist() == tokens.tolist()
 

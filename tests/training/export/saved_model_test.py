@@ -14,11 +14,11 @@ from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
 from data.records.feature_spec import encode_examples
-from tests.support import rounding
 from tests.support.serving_support import (
     INPUTS,
     LABELS,
     LENGTH,
+    close,
     examples_of,
     finished_run,
     inputs_of,
@@ -114,9 +114,7 @@ def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
     for name, predictions in wanted.items():
         if kind == "regression":
             predictions = predictions[:, 0]
-        np.testing.assert_allclose(
-            answers[name, output], predictions, rtol=0, atol=rounding.EQUAL
-        )
+        close(answers[name, output], predictions)
     if kind == "tagging":
         words = answers["running", "words"].tolist()
         assert words == [["the", "man"], ["", ""]]

@@ -18,11 +18,11 @@ from data.records.feature_spec import FeatureSpec, encode_examples
 from data.text.vocabulary import load_vocab
 from modeling import BertConfig
 from modeling.objectives.spans import SpanModel
-from tests.support import rounding
 from tests.support.model_folders import span_description
 from tests.support.serving_support import (
     INPUTS,
     LENGTH,
+    close,
     examples_of,
     finished_run,
     predictions_of,
@@ -138,9 +138,7 @@ def test_raw_ids_with_labels_are_answered_as_by_the_original(
         has_text=False,
     )
     for key in requests:
-        np.testing.assert_allclose(
-            answers[key, "probabilities"], wanted, rtol=0, atol=rounding.EQUAL
-        )
+        close(answers[key, "probabilities"], wanted)
     assert len(answers) == 2
     assert warm_ups(version) == 2
     # What a client makes ids with; nothing of it says where the model was.
@@ -180,9 +178,7 @@ def test_examples_are_answered_as_by_the_original(finished, asked, tmp_path):
         has_text=False,
     )
     assert list(answers) == [("a", "probabilities")]
-    np.testing.assert_allclose(
-        answers["a", "probabilities"], wanted, rtol=0, atol=rounding.EQUAL
-    )
+    close(answers["a", "probabilities"], wanted)
 
 
 def test_the_default_takes_texts(finished):

@@ -9,12 +9,12 @@ import tensorflow as tf
 from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records.feature_spec import encode_examples
-from tests.support import rounding
 from tests.support.serving_support import (
     INPUTS,
     LABELS,
     LENGTH,
     TEXTS,
+    close,
     examples_of,
     finished_run,
     inputs_of,
@@ -58,11 +58,6 @@ def values_of(outputs):
     key = "probabilities" if "probabilities" in outputs else "score"
     values = outputs[key].numpy()
     return values if key == "probabilities" else values[:, np.newaxis]
-
-
-def close(got, wanted):
-    # Another length of the padding: other orders of the sums.
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.all), 33])

@@ -214,19 +214,6 @@ def test_a_further_dev_set_has_files_of_its_name(tmp_path):
         assert (tmp_path / f"errors{suffix}.html").exists()
 
 
-def test_a_vocabulary_of_another_model_is_refused_before_training(
-    goldens, tmp_path
-):
-    write_table(tmp_path / "data", "single")
-    vocab = tmp_path / "vocab.txt"
-    tokens = (goldens / "vocab.txt").read_text("utf-8").splitlines()
-    vocab.write_text("\n".join(tokens[:900]) + "\n", "utf-8")
-    options = options_of(goldens, tmp_path, vocab_file=str(vocab))
-    with pytest.raises(ValueError, match="900 wordpieces, but .*/first_layer"):
-        classifier.run(options.replace(init_checkpoint=None))
-    assert not list((tmp_path / "out").glob("*.tf_record"))
-
-
 def test_a_table_s_cells_stay_on_their_line(tmp_path):
     path = tmp_path / "x.tsv"
     files.write_text(str(path), tables.tsv([["id\twith\ntwo", 0.5, None], []]))

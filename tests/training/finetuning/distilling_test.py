@@ -19,9 +19,11 @@ from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.training import squad_support
 from tests.training.finetuning_support import (
+    Stopped,
     options_of,
     outputs_of_devices,
     record_losses,
+    stop_at,
 )
 from training.config.distill_options import DistillOptions
 from training.config.finetuning_options import TrialOptions
@@ -141,15 +143,8 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
     folder, options, _ = student
     options = options.replace(output_dir=str(tmp_path / "out"))
 
-    class Stop(Exception):
-        pass
-
-    def stop(step):
-        if step == 3:
-            raise Stop
-
-    with pytest.raises(Stop):
-        classifier.run(options.replace(on_step=lambda step, _: stop(step)))
+    with pytest.raises(Stopped):
+        classifier.run(options.replace(on_step=stop_at(3)))
     never(monkeypatch)
     classifier.run(options)
     assert_same_weights(folder, tmp_path / "out")
@@ -376,12 +371,8 @@ def test_python_takes_a_teacher(finished_classifier, goldens, tmp_path):
 
 SCRIPT = """
 import json, pathlib, sys
-import tensorflow as tf
 goldens, out, devices = sys.argv[1:]
 goldens, out = pathlib.Path(goldens), pathlib.Path(out)
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
 import pytest
 from modeling.objectives import tasks
 from tests.support.classifier_support import write_table

@@ -34,12 +34,16 @@ def log_odds(answer, label):
     return np.log(p / (1 - p))
 
 
+def assert_adds_up(values, score, baseline):
+    difference = score - baseline
+    assert abs(sum(values) - difference) <= max(0.02 * abs(difference), 1e-3)
+
+
 def test_the_words_add_up_to_the_difference_of_the_scores(model):
     for label in model.loaded.labels:
         found = model.explain(TEXT, label)
-        difference = found["score"] - found["baseline"]
-        total = sum(word["value"] for word in found["words"])
-        assert abs(total - difference) <= max(0.02 * abs(difference), 1e-3)
+        values = [word["value"] for word in found["words"]]
+        assert_adds_up(values, found["score"], found["baseline"])
         assert found["label"] == label
         expected = log_odds(model.predict([TEXT])[0], label)
         assert found["score"] == pytest.approx(expected, abs=1e-3)
@@ -117,9 +121,9 @@ def test_a_text_of_several_windows_is_explained_as_a_whole(
     found = explainer.explain([TEXT], 1)
     expected = re.findall(r"\w+|[^\w\s]", TEXT)
     assert [TEXT[word[1] : word[2]] for word in found.words] == expected
-    total = sum(word[-1] for word in found.words)
-    difference = found.score - found.baseline
-    assert abs(total - difference) <= max(0.02 * abs(difference), 1e-3)
+    assert_adds_up(
+        [word[-1] for word in found.words], found.score, found.baseline
+    )
     p = pooled(task, tokenizer, TEXT, pooling)[1]
     assert found.score == pytest.approx(np.log(p / (1 - p)), abs=1e-3)
 
@@ -162,9 +166,9 @@ def small_model(model, kind, **changes):
 def test_several_labels_have_log_odds_of_their_own(model):
     task = small_model(model, "multilabel")
     found = explainer_of(model, task).explain(["a man"], 2)
-    total = sum(word[-1] for word in found.words)
-    difference = found.score - found.baseline
-    assert abs(total - difference) <= max(0.02 * abs(difference), 1e-3)
+    assert_adds_up(
+        [word[-1] for word in found.words], found.score, found.baseline
+    )
 
 
 def test_an_unknown_label_and_other_models_are_refused(model):

@@ -10,10 +10,12 @@ from tests.support import rounding
 from tests.support.classifier_support import open_golden, write_records
 from tests.training.finetuning_support import (
     LENGTHS,
+    Stopped,
     make_options,
     make_run,
     outputs_of_devices,
     record_losses,
+    stop_at,
 )
 from tests.training.support import assert_same_weights
 from training.finetuning import finetuner, prediction_files
@@ -237,13 +239,6 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     whole = make_run(make_options(goldens, tmp_path / "a", **options))
     assert whole.train(train_files) == 9
 
-    class Stop(Exception):
-        pass
-
-    def stop(step):
-        if step == 5:
-            raise Stop
-
     stopped = make_options(
         goldens,
         tmp_path / "b",
@@ -251,8 +246,8 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
         save_checkpoints_steps=2,
         **options,
     )
-    with pytest.raises(Stop):
-        make_run(stopped).train(train_files, stop)
+    with pytest.raises(Stopped):
+        make_run(stopped).train(train_files, stop_at(5))
     resumed = make_run(make_options(goldens, tmp_path / "b", **options))
     assert resumed.manager.steps() == [2, 4]
     resumed.train(train_files)
@@ -301,12 +296,8 @@ def test_frozen_layers_stay_and_have_no_slots(goldens, tmp_path):
 
 SCRIPT = """
 import json, pathlib, sys
-import tensorflow as tf
 goldens, out, devices = sys.argv[1:]
 out = pathlib.Path(out)
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
 import pytest
 from tests.support.classifier_support import write_records
 from tests.training.finetuning_support import (

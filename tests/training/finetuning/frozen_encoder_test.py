@@ -12,11 +12,13 @@ from tests.support import rounding
 from tests.support.classifier_support import write_records
 from tests.training.finetuning_support import (
     LENGTHS,
+    Stopped,
     make_options,
     open_start,
     options_of,
     outputs_of_devices,
     record_losses,
+    stop_at,
     write_tagged,
 )
 from training.config.run_options import DeviceOptions
@@ -101,18 +103,11 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     whole = make_run(make_options(goldens, tmp_path / "a"))
     whole.train(train_files)
 
-    class Stop(Exception):
-        pass
-
-    def stop(step):
-        if step == 3:
-            raise Stop
-
     options = make_options(
         goldens, tmp_path / "b", eval_every_steps=1, save_checkpoints_steps=2
     )
-    with pytest.raises(Stop):
-        make_run(options).train(train_files, stop)
+    with pytest.raises(Stopped):
+        make_run(options).train(train_files, stop_at(3))
     resumed = make_run(make_options(goldens, tmp_path / "b"))
     assert resumed.manager.steps() == [2]
     resumed.train(train_files)
@@ -168,12 +163,8 @@ def train_both_ways(goldens, folder, monkeypatch, train_files, name, **options):
 
 SCRIPT = """
 import functools, json, pathlib, sys
-import tensorflow as tf
 goldens, out, devices = sys.argv[1:]
 out = pathlib.Path(out)
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
 import pytest
 from modeling import TaskModel, bilstm
 from tests.training.finetuning_support import (
@@ -216,26 +207,6 @@ def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
     error = f"--feature_based=last contradicts --{flag}=.*; drop one"
     with pytest.raises(ValueError, match=error):
         options.replace(feature_based="last")
-
-
-def test_an_encoder_without_weights_is_refused(goldens, tmp_path):
-    def start(mix, init_checkpoint):
-        options = make_options(
-            goldens,
-            tmp_path,
-            init_checkpoint=init_checkpoint,
-            bert_config_file=str(goldens / "bert_config.json"),
-        )
-        make_model = functools.partial(
-            TaskModel, kind="tagging", num_labels=3, feature_based=mix
-        )
-        head = {"feature_based": mix}
-        return open_start(options, make_model, head=head)
-
-    start("", None)
-    start("last", str(goldens / "model/trained"))
-    with pytest.raises(ValueError, match="would stay random; give --init_chec"):
-        start("last", None)
 
 
 @pytest.mark.parametrize(

@@ -241,10 +241,6 @@ def test_a_trial_depends_on_the_options_of_long_texts(goldens, tmp_path):
 
 SCRIPT = """
 import pathlib, sys
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from data.finetuning.long_text import LongTextOptions
 from tests.training.finetuning_support import run_table
 from training.config.run_options import DeviceOptions
@@ -261,7 +257,7 @@ run_table(
 def test_two_devices_give_the_answers_of_one(goldens, tmp_path):
     """Also if the last batch is not full."""
     write_long_table(tmp_path / "data", "single")
-    fork_server.python("-c", SCRIPT, goldens, tmp_path, str(STRIDE))
+    fork_server.python("-c", SCRIPT, goldens, tmp_path, str(STRIDE), devices=2)
     written = np.loadtxt(tmp_path / "out/test_results.tsv", delimiter="\t")
     np.testing.assert_allclose(
         written,

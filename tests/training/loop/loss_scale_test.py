@@ -6,16 +6,12 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from modeling.checkpoints.tf1 import is_weight
+from tests.support.pretraining_support import read_all
 from tests.training.support import assert_losses_near, golden_run
 from training.loop import loss_scale
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.loop.loss_scale import LossScale
 from training.loop.optimizers import AdamWeightDecay
-
-
-def read_all(prefix):
-    checkpoint = checkpoints.Checkpoint(str(prefix))
-    return {name: checkpoint.read(name) for name in checkpoint.shapes}
 
 
 def scales(finite, start=None):

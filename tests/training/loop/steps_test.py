@@ -25,11 +25,7 @@ from training.loop.steps import with_fusion
 SCRIPT = """
 import json, pathlib, sys
 import numpy as np
-import tensorflow as tf
 goldens, out = map(pathlib.Path, sys.argv[1:])
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from modeling import checkpoints
 from training.loop.optimizers import AdamWeightDecay
 from training.config.run_options import DeviceOptions
@@ -66,9 +62,6 @@ import json, sys
 import keras
 import numpy as np
 import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from modeling import BertConfig, PretrainingModel
 from tests.support.gpu_support import operations
 from training.config.run_options import DeviceOptions, TrainOptions
@@ -119,7 +112,7 @@ print(json.dumps([together, packs, is_equal]))
 
 @pytest.mark.all
 def test_gradients_travel_in_packs_and_keep_their_values():
-    done = fork_server.python("-c", PACKS)
+    done = fork_server.python("-c", PACKS, devices=2)
     together, packs, is_equal = json.loads(done.stdout.splitlines()[-1])
     assert is_equal
     # On each of two devices: the divisors of the losses, and the gradients.
@@ -135,7 +128,7 @@ def test_gradients_travel_in_packs_and_keep_their_values():
 @pytest.fixture(scope="module")
 def two_devices(goldens, tmp_path_factory):
     out = tmp_path_factory.mktemp("two")
-    done = fork_server.python("-c", SCRIPT, str(goldens), str(out))
+    done = fork_server.python("-c", SCRIPT, goldens, out, devices=2)
     figures = json.loads(done.stdout.splitlines()[-1])
     weights = []
     for name in ("weights", "sgd_micro", "tagging"):

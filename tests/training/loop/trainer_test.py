@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints
 from tests.support import rounding
+from tests.support.pretraining_support import read_all
+from tests.training.finetuning_support import Stopped, stop_at
 from tests.training.support import (
     assert_losses_near,
     assert_same_weights,
@@ -24,11 +25,6 @@ def golden_losses(goldens):
         columns = arrays["losses"].T
     names = ("loss", "masked_lm_loss", "next_sentence_loss", "gradient_norm")
     return dict(zip(names, columns, strict=True))
-
-
-def read_all(path):
-    checkpoint = checkpoints.open_checkpoint(str(path))
-    return {name: checkpoint.read(name) for name in checkpoint.shapes}
 
 
 def test_sixty_steps_equal_the_original(goldens, golden_losses, tmp_path):
@@ -132,17 +128,10 @@ def test_resumed_runs_and_short_calls_repeat_the_steps(goldens, tmp_path):
     calls = {"iterations_per_loop": 100}
     once, whole = golden_run(goldens, tmp_path / "a", **options, **calls)
 
-    class Stop(Exception):
-        pass
-
-    def evaluate(step):
-        if step == 23:
-            raise Stop
-
     with pytest.MonkeyPatch.context() as patch:
-        made = functools.partial(loop.Trainer, evaluate=evaluate)
+        made = functools.partial(loop.Trainer, evaluate=stop_at(23))
         patch.setattr(loop, "Trainer", made)
-        with pytest.raises(Stop):
+        with pytest.raises(Stopped):
             golden_run(
                 goldens,
                 tmp_path / "b",
@@ -165,9 +154,7 @@ def test_a_finished_run_says_what_to_change(goldens, eight_steps, caplog):
 
 
 def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
-    from training.loop import trainer
-
-    run_steps = trainer.Trainer.run_steps
+    run_steps = loop.Trainer.run_steps
 
     def poisoned(self, iterator, *, first_step, **call):
         if first_step > 4:
@@ -178,7 +165,7 @@ def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
         return run_steps(self, iterator, first_step=first_step, **call)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer.Trainer, "run_steps", poisoned)
+        patch.setattr(loop.Trainer, "run_steps", poisoned)
         with pytest.raises(
             FloatingPointError,
             match="step 5: .*loss.* became nan or infinite. The last good "

@@ -9,10 +9,14 @@ import modeling
 from modeling import checkpoints
 from tests.support import huggingface_support as theirs
 from tests.support import rounding
+from tests.support.classifier_support import write_table
 from tests.support.conversion_support import convert
-from tests.training.finetuning_support import make_options, make_run
+from tests.training.finetuning_support import (
+    make_options,
+    make_run,
+    options_of,
+)
 from training.runs import classifier
-from training.runs.classifier import ClassifierOptions
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 TASK = ["contradiction", "entailment", "neutral"]
@@ -70,23 +74,16 @@ def run_mnli(
     goldens, output_dir, init_checkpoint, config="first_layer.json", **changes
 ):
     """The answers to MNLI's golden test set."""
-    finetuning = make_options(
-        goldens,
-        output_dir,
-        init_checkpoint=init_checkpoint,
-        bert_config_file=str(goldens / config),
-    )
+    finetuning = {
+        "output_dir": output_dir,
+        "init_checkpoint": init_checkpoint,
+        "bert_config_file": str(goldens / config),
+        "max_seq_length": 64,
+    }
+    usual = {"task_name": "mnli", "task_options": {}, "do_train": False}
+    usual |= {"data_dir": str(goldens / "classifier/MNLI"), "do_eval": False}
     classifier.run(
-        ClassifierOptions(
-            **{
-                "task_name": "mnli",
-                "data_dir": str(goldens / "classifier/MNLI"),
-                "vocab_file": str(goldens / "vocab.txt"),
-                "do_predict": True,
-                "finetuning": finetuning,
-                **changes,
-            }
-        )
+        options_of(goldens, None, finetuning=finetuning, **usual | changes)
     )
     return np.loadtxt(output_dir / "test_results.tsv")
 
@@ -253,6 +250,17 @@ def test_names_that_are_more_than_the_rows_name_none(goldens, tmp_path, caplog):
     assert_weights(run, goldens, tmp_path, {})
 
 
+def test_a_head_of_another_size_is_left_out(goldens, tmp_path, caplog):
+    source = str(goldens / MNLI)
+    options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
+    run = make_run(options, num_labels=2)
+    assert "all but the head is taken" in caplog.text
+    assert "output_weights: (3, 32) in the checkpoint, (2, 32)" in caplog.text
+    assert_weights(run, goldens, tmp_path, {})
+    with pytest.raises(ValueError, match="no output_weights and output_bias"):
+        run.restore()
+
+
 def test_other_labels_are_trained_without_the_head(goldens, tmp_path, caplog):
     source = original_form(goldens, tmp_path / "source", "abc", [0, 1, 2])
     options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
@@ -308,30 +316,15 @@ def test_one_row_has_no_order(goldens, tmp_path, kind, caplog):
     folder = theirs.write_folder(
         tmp_path / "theirs", tensors, id2label={"0": "LABEL_0", "1": "LABEL_1"}
     )
-    rows = {
-        "choice": {"text": "a", "endings": ["b", "c"], "label": 0},
-        "regression": {"text": "a", "label": 0.5},
-    }[kind]
-    (tmp_path / "data").mkdir()
-    for name in ("train", "dev"):
-        text = json.dumps(rows) + "\n"
-        (tmp_path / f"data/{name}.jsonl").write_text(text * 3)
-    columns = {"choice_columns": ["endings"], "labels": ["0", "1"]}
+    write_table(tmp_path / "data", kind)
+    finetuning = {
+        "bert_config_file": f"{folder}/config.json",
+        "init_checkpoint": folder,
+        "max_seq_length": 16,
+    }
+    works = {"do_train": False, "do_predict": False}
     opened = classifier.Run(
-        ClassifierOptions(
-            task_name="tsv",
-            data_dir=str(tmp_path / "data"),
-            vocab_file=str(goldens / "vocab.txt"),
-            task_options={"kind": kind} | (columns if kind == "choice" else {}),
-            do_eval=True,
-            finetuning=make_options(
-                goldens,
-                tmp_path / "out",
-                bert_config_file=f"{folder}/config.json",
-                init_checkpoint=folder,
-                max_seq_length=16,
-            ),
-        )
+        options_of(goldens, tmp_path, kind, finetuning, **works)
     )
     opened.finish(classifier.Inputs(opened.task, None, {}, {}))
     assert "output layer" not in caplog.text
