@@ -87,7 +87,7 @@ def test_help_has_a_line_for_each_new_flag_after_the_original_s(run):
     assert "[new]" not in originals
     assert "Examples of one eval batch. Default: 8." in originals
     lines = [x for x in ours.splitlines() if x.startswith("  --")]
-    assert "  --log_steps: Updates between log lines and event points." in lines
+    assert any(x.startswith("  --log_steps: Updates between") for x in lines)
     assert len(lines) > 50
     assert max(map(len, text.splitlines())) <= 80
     assert not re.search("^      ", ours, re.M)
