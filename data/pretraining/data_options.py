@@ -154,7 +154,8 @@ class Wordpieces(NamedTuple):
         special = (vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]"))
         # Differs from the original: it draws the ids of empty lines at the end,
         # too, which the model does not have.
-        ids = [i for i in vocab.values() if i < vocabulary.num_ids(vocab)]
+        count = vocabulary.num_ids(vocab)
+        ids = [i for i in vocab.values() if i < count]
         return cls(*special, ids, starts_word, num_ids)
 
     @property

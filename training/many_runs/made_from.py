@@ -18,13 +18,8 @@ from training.devices.strategy import precision_of
 # counts as finished, whatever their values are.
 _FREE = {
     *("data_dir", "given", "do_train", "do_eval", "do_predict", "do_export"),
-    *(
-        "write_texts",
-        "calibrate",
-        "use_calibration",
-        "explain_errors",
-        "eval_checkpoints",
-    ),
+    *("write_texts", "calibrate", "use_calibration", "explain_errors"),
+    "eval_checkpoints",
     "vocab_file",  # the checksums of the records depend on it
     *(f"task_options.{name}_file" for name in ("train", "dev", "test")),
     "task_options.id_column",
