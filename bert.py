@@ -97,7 +97,7 @@ class Model(VectorMethods):
         from training.start import description
         from training.vectors.texts import TextVectors
 
-        if folder and "://" not in folder:
+        if folder and os.path.exists(folder):
             folder = os.path.abspath(folder)  # its files are read later, too
         self.loaded = modeling.load(folder, **options)
         description.warn_if_unfinished(folder, self.loaded.description)

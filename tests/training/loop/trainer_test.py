@@ -168,8 +168,8 @@ def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
         patch.setattr(loop.Trainer, "run_steps", poisoned)
         with pytest.raises(
             FloatingPointError,
-            match="step 5: .*loss.* became nan or infinite. The last good "
-            f"checkpoint is kept: {tmp_path}/model.ckpt-4. Lower",
+            match="step 5: .*loss.* became nan or infinite. The last good one "
+            f"is kept: {tmp_path}/model.ckpt-4. Lower",
         ):
             golden_run(
                 goldens,
