@@ -94,10 +94,11 @@ class Model(VectorMethods):
                 self._vectors = found
             return
         import modeling
+        from data.storage import files
         from training.start import description
         from training.vectors.texts import TextVectors
 
-        if folder and os.path.exists(folder):
+        if folder and "://" not in folder and files.exists(folder):
             folder = os.path.abspath(folder)  # its files are read later, too
         self.loaded = modeling.load(folder, **options)
         description.warn_if_unfinished(folder, self.loaded.description)

@@ -42,7 +42,7 @@ MOST_LINES = {
     "modeling": 3_821,
     "studies": 1_377,
     "demo": 384,
-    "programs": 761,
+    "programs": 762,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
