@@ -243,7 +243,7 @@ def forget_other_model(output_dir: str, weights: str | None) -> None:
     names += ("metrics.json",)
     for path in (os.path.join(output_dir, name) for name in names):
         if files.exists(path):
-            logging.info("%s, which was about another model, is removed.", path)
+            logging.info("%s, of an earlier command, is removed.", path)
             files.remove(path)
 
 
