@@ -37,8 +37,8 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_314,
-    "training": 11_147,
+    "data": 9_315,
+    "training": 11_151,
     "modeling": 3_821,
     "studies": 1_377,
     "demo": 384,

@@ -21,6 +21,7 @@ _SEED = re.compile(r"-?seed\d+")
 # evaluation's loss but for the weights of its batches.
 _LEFT_OUT = re.compile(r"/sec|learning_rate|global_step|^eval_loss$")
 _COLUMNS = 3
+_COLORS = 10  # of matplotlib's C0, C1, ..., which are easily told apart
 _DPI = 110
 
 
@@ -83,6 +84,9 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
     panels = figure.subplots(rows, columns, squeeze=False)
     names = dict.fromkeys(name for name, _ in runs)
     colors = {name: f"C{i}" for i, name in enumerate(names)}
+    if len(colors) > _COLORS:
+        palette = matplotlib.colormaps["turbo"].resampled(len(colors))
+        colors = {name: palette(i) for i, name in enumerate(names)}
     for axis, tag in zip(panels.flat, tags, strict=False):
         axis.set_title(tag, fontsize="medium")
         for (name, part), curves in runs.items():
