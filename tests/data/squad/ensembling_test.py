@@ -1,7 +1,6 @@
 """Several runs' files averaged: hand-computed, and as a program."""
 
 import json
-import math
 import subprocess
 import sys
 
@@ -9,6 +8,7 @@ import pytest
 
 from data.squad import ensembling
 from data.squad.ensembling import EnsembleOptions
+from tests.data.squad.support import question, write_paragraph
 
 
 def average_runs(runs, output_dir, **options):
@@ -45,16 +45,10 @@ def write_run(folder, nbest, odds=None):
 def write_data(path, answers):
     """Questions in SQuAD's form; answers: id -> given texts."""
     questions = [
-        {
-            "id": qas_id,
-            "question": "Who?",
-            "answers": [{"text": text, "answer_start": 0} for text in texts],
-        }
+        question(qas_id, "Who?", [(text, 0) for text in texts])
         for qas_id, texts in answers.items()
     ]
-    paragraph = {"context": "Ada Bob Eve", "qas": questions}
-    content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
-    path.write_text(json.dumps(content))
+    write_paragraph(path, "Ada Bob Eve", *questions)
     return str(path)
 
 
@@ -98,7 +92,8 @@ def test_probabilities_are_averaged_over_runs_and_scores_over_listings(
             "c": {"dog": (0.3, 0.0, 0.0)},
         }.items()
     ]
-    average_runs(runs, tmp_path / "out")
+    assert average_runs(runs, tmp_path / "out") == {}  # nothing is scored
+    assert not (tmp_path / "out/metrics.json").exists()
     assert read(tmp_path / "out", "nbest_predictions.json") == {
         "1": [
             answer("dog", pytest.approx(0.4), 2.0, 1.0),
@@ -138,12 +133,6 @@ def test_null_is_the_answer_if_the_mean_difference_is_greater(tmp_path):
         )
         answers = read(tmp_path / "out", "predictions.json")
         assert answers == dict(zip("123", texts, strict=True))
-
-
-def test_without_the_questions_nothing_is_scored(tmp_path):
-    out = tmp_path / "out"
-    assert average_runs(two_runs(tmp_path), str(out)) == {}
-    assert not (out / "metrics.json").exists()
 
 
 def test_null_odds_are_averaged_and_the_threshold_found(tmp_path, caplog):
@@ -189,50 +178,61 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
     other = write_run(tmp_path / "other", {"r": {"Ada": 1.0}})
     data = write_data(tmp_path / "dev.json", {"q": ["Eve"], "new": ["Eve"]})
     bare = write_data(tmp_path / "bare.json", {"q": []})
-    for folders, options, message in (
-        (runs[:1], {}, "--runs=.*a: give two folders or more, each once"),
-        ([*runs, other], {}, "r/nbest_predictions.json and .*a differ in 2 q"),
-        (
-            runs,
-            {"predict_file": data},
-            "dev.json: the runs have no answer to 1 que",
-        ),
-        (runs, {"predict_file": bare}, "bare.json has no answers to score by"),
+    for folders, file, message in (
+        (runs[:1], "", "--runs=.*a: give two folders or more"),
+        ([*runs, other], "", "r/nbest_predictions.json and .*a differ in 2 q"),
+        (runs, data, "dev.json: the runs have no answer to 1 que"),
+        (runs, bare, "bare.json has no answers to score by"),
     ):
         with pytest.raises(ValueError, match=message):
-            average_runs(folders, out, **options)
-    for folders, options, name in (
-        ([*runs, str(tmp_path)], {}, "nbest_predictions.json"),
-        (runs, {"version_2_with_negative": True}, "null_odds.json"),
+            average_runs(folders, out, predict_file=file)
+    for folders, with_null, name in (
+        ([*runs, str(tmp_path)], False, "nbest_predictions.json"),
+        (runs, True, "null_odds.json"),
     ):
         with pytest.raises(
-            FileNotFoundError, match=f"{name}: no such prediction"
+            FileNotFoundError, match=f"{name}: no such predicti"
         ):
-            average_runs(folders, out, **options)
+            average_runs(folders, out, version_2_with_negative=with_null)
     assert not list((tmp_path / "out").glob("*.json"))
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nbest", '{"q": [', "odd/nbest_predictions.json is damaged"),
-        ("nbest", [], "json is damaged: no JSON object; give folders that run"),
-        ("nbest", {"q": "Ada"}, "json, question 'q': \"Ada\" is not a list"),
-        ("nbest", {"q": []}, r"json, question 'q': \[\] is not a list of an"),
+        ("nbest_predictions", '{"q": [', " is damaged"),
         (
-            "nbest",
-            {"q": [{"text": "Ada"}]},
-            "json, question 'q': .* is not a list of answers; give folders",
+            "nbest_predictions",
+            "[]",
+            " is damaged: no JSON object; give folders",
         ),
-        ("nbest", {}, "nbest_predictions.json of .*good differ in 1 questions"),
-        ("odds", {"q": "1.0"}, "json, question 'q': \"1.0\" is not a number"),
-        ("odds", {"q": True}, "json, question 'q': true is not a number"),
-        ("odds", {"q": math.nan}, "json, question 'q': NaN is not a number"),
         (
-            "odds",
-            {"q": 1.0, "r": 1.0},
-            "odd/null_odds.json and nbest_predictions.json of .*good differ in "
-            "1 questions, such as 'r'; .* predict again with run_squad.py",
+            "nbest_predictions",
+            '{"q": "Ada"}',
+            ", question 'q': \"Ada\" is not a",
+        ),
+        (
+            "nbest_predictions",
+            '{"q": []}',
+            r", question 'q': \[\] is not a list",
+        ),
+        (
+            "nbest_predictions",
+            '{"q": [{"text": "Ada"}]}',
+            ", question 'q': .* is not a list of answers; give folders",
+        ),
+        ("nbest_predictions", "{}", " and .* differ in 1 questions"),
+        (
+            "null_odds",
+            '{"q": "1.0"}',
+            ", question 'q': \"1.0\" is not a number",
+        ),
+        ("null_odds", '{"q": true}', ", question 'q': true is not a number"),
+        ("null_odds", '{"q": NaN}', ", question 'q': NaN is not a number"),
+        (
+            "null_odds",
+            '{"q": 1.0, "r": 1.0}',
+            " and nbest_.* differ in 1 questions, such as 'r'; .*run_squad.py",
         ),
     ],
 )
@@ -241,11 +241,8 @@ def test_files_of_somebody_else_are_refused(tmp_path, name, content, message):
         write_run(tmp_path / run, {"q": {"Ada": 1.0}}, {"q": 1.0})
         for run in ("good", "odd")
     ]
-    file = {"nbest": "nbest_predictions.json", "odds": "null_odds.json"}[name]
-    if not isinstance(content, str):
-        content = json.dumps(content)
-    (tmp_path / "odd" / file).write_text(content)
-    with pytest.raises(ValueError, match=message):
+    (tmp_path / f"odd/{name}.json").write_text(content)
+    with pytest.raises(ValueError, match=f"odd/{name}.json{message}"):
         average_runs(runs, str(tmp_path / "out"), version_2_with_negative=True)
     assert not list((tmp_path / "out").glob("*.json"))
 
@@ -259,11 +256,7 @@ def test_no_run_counts_twice_or_is_overwritten(tmp_path):
     for folders, out, message in (
         ([first, second, f"{first}/"], "out", "--runs=.*a/: give .* each once"),
         ([first, second], "link", "--output_dir: .*json is a file of --runs,"),
-        (
-            [first, second],
-            "model",
-            "--output_dir=.*model holds a run to keep; g",
-        ),
+        ([first, second], "model", "--output_dir=.*model holds a run to keep"),
     ):
         with pytest.raises(ValueError, match=message):
             average_runs(folders, str(tmp_path / out))
@@ -316,25 +309,27 @@ def test_the_program(tmp_path, pytestconfig):
     assert done.returncode == 0, done.stderr
     assert "f1 = 100" in done.stderr
     assert read(tmp_path / "out", "predictions.json") == {"q": "Eve"}
-    for flags, message in (
+    # A threshold that is given; its default would be none.
+    bad = start("--runs=a,b", "--output_dir=o", "--null_score_diff_threshold=0")
+    assert bad.returncode == 1
+    message = "error: --null_score_diff_threshold=0.0 needs --version_2_with_ne"
+    assert bad.stderr.startswith(message), bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "--find_null_threshold needs --version_2_with_negative and "),
         (
-            ["--find_null_threshold"],
-            "--find_null_threshold needs --version_2_with_negative and ",
-        ),
-        (
-            [
-                "--find_null_threshold",
-                "--version_2_with_negative",
-                "--predict_file=dev.json",
-                "--null_score_diff_threshold=3",
-            ],
+            {
+                "version_2_with_negative": True,
+                "predict_file": "dev.json",
+                "null_score_diff_threshold": 3.0,
+            },
             "--find_null_threshold and --null_score_diff_threshold=3.0 exclude",
         ),
-        (
-            ["--null_score_diff_threshold=3"],
-            "--null_score_diff_threshold=3.0 needs --version_2_with_negative",
-        ),
-    ):
-        bad = start("--runs=a,b", "--output_dir=o", *flags)
-        assert bad.returncode == 1
-        assert bad.stderr.startswith(f"error: {message}"), bad.stderr
+    ],
+)
+def test_a_threshold_is_found_or_given(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        average_runs(["a", "b"], tmp_path, find_null_threshold=True, **options)

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.squad.articles import SquadData
-from data.squad.examples import (
-    Paragraph,
-    SquadReport,
-    read_examples,
-)
+from data.squad.examples import Paragraph, SquadReport, read_examples
 from data.squad.paragraphs import TokenizedParagraph
 from data.squad.windows import (
     WindowOptions,
@@ -21,23 +16,18 @@ from data.squad.windows import (
     feature_specs,
     spans,
 )
-from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 from tests.data.squad.support import (
+    GOLDEN,
     article,
     paragraph,
     question,
+    read_golden,
     token_is_max_context,
     token_to_orig_map,
     write,
+    write_paragraph,
 )
-
-GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(goldens):
-    return FullTokenizer(str(goldens / "vocab.txt"))
 
 
 def convert(data, tokenizer, options, is_training, report=None):
@@ -65,14 +55,14 @@ def by_number(places):
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_windows_to_predict_equal_the_original_s(goldens, tokenizer, version):
     name = f"dev-v{version}"
-    data = SquadData(str(goldens / f"squad/{name}.json")).read()
+    data = read_golden(goldens, name)
     made = []
     converted = convert(data, tokenizer, GOLDEN, False)
     for example_index, (_, windows) in enumerate(converted):
         for doc_span_index, window in enumerate(windows):
             ids = row_of(window, tokenizer)
-            length = len(window.tokens)
-            num_before = window.doc_offset
+            length, num_before = len(window.tokens), window.doc_offset
+            padding = [0] * (96 - length)
             made.append(
                 {
                     "unique_id": 1_000_000_000 + len(made),
@@ -84,22 +74,23 @@ def test_windows_to_predict_equal_the_original_s(goldens, tokenizer, version):
                         token_is_max_context(window)
                     ),
                     "input_ids": ids,
-                    "input_mask": [1] * length + [0] * (96 - length),
+                    "input_mask": [1] * length + padding,
                     "segment_ids": [0] * num_before
                     + [1] * (length - num_before)
-                    + [0] * (96 - length),
+                    + padding,
                 }
             )
     assert made == features(goldens, name)
 
 
 NAMES = ("start_position", "end_position", "is_impossible")
+SMALL = WindowOptions(max_seq_length=9, doc_stride=4, max_query_length=3)
 
 
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_windows_to_train_equal_the_original_s(goldens, tokenizer, version):
     name = f"train-v{version}"
-    data = SquadData(str(goldens / f"squad/{name}.json")).read()
+    data = read_golden(goldens, name)
     report = SquadReport()
     converted = convert(data, tokenizer, GOLDEN, True, report)
     made = [
@@ -123,19 +114,12 @@ def test_windows_to_train_equal_the_original_s(goldens, tokenizer, version):
 
 
 def test_a_window_without_the_answer_trains_on_position_0(tmp_path, tokenizer):
-    context = "a b c d e f g h i j"
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph(context, question("1", "a", [("i", 16)]))),
-    )
-    options = WindowOptions(max_seq_length=9, doc_stride=4, max_query_length=3)
+    asked = question("1", "a", [("i", 16)])
+    data = write_paragraph(tmp_path / "a.json", "a b c d e f g h i j", asked)
     report = SquadReport()
-    ((_, windows),) = convert(data, tokenizer, options, True, report)
-    assert [(window.doc_start, window.doc_length) for window in windows] == [
-        (0, 5),
-        (4, 5),
-        (8, 2),
-    ]
+    ((_, windows),) = convert(data, tokenizer, SMALL, True, report)
+    places = [(window.doc_start, window.doc_length) for window in windows]
+    assert places == [(0, 5), (4, 5), (8, 2)]
     labels = [window.labels for window in windows]
     assert labels == [(0, 0, 0), (7, 7, 0), (3, 3, 0)]
     assert report == SquadReport(
@@ -145,10 +129,8 @@ def test_a_window_without_the_answer_trains_on_position_0(tmp_path, tokenizer):
 
 def answer_of(tmp_path, tokenizer, context, answer, first):
     """The wordpieces trained on as an answer in the one window."""
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph(context, question("1", "a", [(answer, first)]))),
-    )
+    asked = question("1", "a", [(answer, first)])
+    data = write_paragraph(tmp_path / "a.json", context, asked)
     report = SquadReport()
     ((_, (window,)),) = convert(data, tokenizer, WindowOptions(), True, report)
     start, end, _ = window.labels
@@ -176,18 +158,12 @@ def test_an_answer_without_wordpieces_is_in_no_window(
 
 
 def test_long_questions_are_cut_and_counted(tmp_path, tokenizer):
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph("a", question("1", "a b c d e"), question("2", "a"))),
-    )
-    options = WindowOptions(max_seq_length=9, doc_stride=4, max_query_length=3)
+    asked = question("1", "a b c d e"), question("2", "a")
+    data = write_paragraph(tmp_path / "a.json", "a", *asked)
     report = SquadReport()
-    (_, (window,)), _ = convert(data, tokenizer, options, False, report)
-    assert tokenizer.convert_ids_to_tokens(window.query_ids.tolist()) == [
-        "a",
-        "b",
-        "c",
-    ]
+    (_, (window,)), _ = convert(data, tokenizer, SMALL, False, report)
+    ids = window.query_ids.tolist()
+    assert tokenizer.convert_ids_to_tokens(ids) == ["a", "b", "c"]
     assert report.num_queries_cut == 1
 
 
@@ -264,12 +240,9 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     before, answer, after = (data.draw(part) for _ in range(3))
     answer = "x" + answer + "y"
     context = before + answer + after
-    source = write(
-        tmp_path_factory.mktemp("place") / "a.json",
-        article(
-            paragraph(context, question("1", "a", [(answer, len(before))]))
-        ),
-    )
+    path = tmp_path_factory.mktemp("place") / "a.json"
+    asked = question("1", "a", [(answer, len(before))])
+    source = write_paragraph(path, context, asked)
     found = convert(source, tokenizer, WindowOptions(), True)
     if not found:
         return  # the words differ at odd white space, as in the original
@@ -283,29 +256,21 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"doc_stride": 0}, "--doc_stride=0; it must be at least 1."),
-        ({"max_query_length": 0}, "--max_query_length=0; it must be at"),
-    ],
-)
-def test_lengths_that_do_not_fit_are_an_error(options, message):
-    with pytest.raises(ValueError, match=message):
-        WindowOptions(**options)
+@pytest.mark.parametrize("name", ["doc_stride", "max_query_length"])
+def test_lengths_that_do_not_fit_are_an_error(name):
+    with pytest.raises(ValueError, match=f"--{name}=0; it must be at least 1."):
+        WindowOptions(**{name: 0})
 
 
 def test_records_have_the_original_s_features():
     names = [spec.name for spec in feature_specs(8, is_training=True)]
-    assert names == [
-        "unique_ids",
-        "input_ids",
-        "input_mask",
-        "segment_ids",
-        "start_positions",
-        "end_positions",
-        "is_impossible",
-    ]
+    assert (
+        names
+        == (
+            "unique_ids input_ids input_mask segment_ids "
+            "start_positions end_positions is_impossible"
+        ).split()
+    )
     assert feature_specs(8, is_training=False) == feature_specs(8, True)[:4]
 
 
