@@ -185,8 +185,8 @@ def test_never_split_must_be_tokens_of_the_vocabulary(goldens):
     with pytest.raises(ValueError, match=r"vocab.txt has no \[X\] among its"):
         tokenization.FullTokenizer(path, never_split=["[MASK]", "[X]"])
     for wrong in ("[MASK]", ["[MASK]", ""]):
-        message = re.escape(f"never_split is {wrong!r}; expected a list")
-        with pytest.raises(ValueError, match=message):
+        fault = re.escape(f"never_split is {wrong!r}; expected a list")
+        with pytest.raises(ValueError, match=fault):
             tokenization.FullTokenizer(path, never_split=wrong)
 
 
