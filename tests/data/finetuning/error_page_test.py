@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from data.finetuning.error_page import Judged, write_page
 from tests.support.pages_support import HOSTILE, Page
 
@@ -81,16 +79,6 @@ def test_hostile_text_stays_text(tmp_path):
     # The script makes text nodes only.
     for name in ("innerHTML", "outerHTML", "insertAdjacent", "document.write"):
         assert name not in page.scripts[1]
-
-
-def test_an_interrupted_page_does_not_appear(tmp_path):
-    def examples():
-        yield judged()
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write_page(str(tmp_path / "errors.html"), "t", examples())
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_has_the_thresholds(tmp_path):

@@ -156,10 +156,8 @@ def test_every_word_is_labelled_once_whatever_the_length(
     ]
     made = options("tagging", names, document_context=document_context)
     rows, report = convert(sentences, tokenizer, made)
-    labels, mask = (
-        np.array([row[name] for row in rows])
-        for name in ("label_ids", "label_mask")
-    )
+    labels = np.array([row["label_ids"] for row in rows])
+    mask = np.array([row["label_mask"] for row in rows])
     lengths = [len(sentence.words) for sentence in sentences]
     words = words_of_rows(labels, mask, lengths)
     assert [[names[i] for i in one] for one in words] == [
@@ -219,11 +217,7 @@ def test_a_word_longer_than_the_row_keeps_its_label(tokenizer):
             ChoiceExample("dev-3", ["a"] * 3, ["b"] * 3),
             "3 contexts and 3 choices, expected 2 of each",
         ),
-        (
-            "tagging",
-            TaggingExample("dev-3", "ab", ["no"]),
-            "1 labels for 2 word",
-        ),
+        ("tagging", TaggingExample("dev-3", "ab", ["no"]), "1 labels for 2"),
         ("tagging", TaggingExample("dev-3", []), "has no words"),
     ],
 )

@@ -2,7 +2,6 @@
 
 import dataclasses
 import glob
-import json
 import os
 import pathlib
 
@@ -59,22 +58,6 @@ def test_records_are_made_again_if_anything_changed(
         file.write("s\t1\t*\tOne more.\n")
     report = make(cola, path, cased, length=17)
     assert not report.reused and report.num_records == 5
-
-
-@pytest.mark.parametrize("damage", ["records", "manifest", "no manifest"])
-def test_damaged_records_are_made_again(cola, tokenizer, path, damage):
-    make(cola, path, tokenizer)
-    manifest = f"{path}.manifest.json"
-    if damage == "records":
-        os.truncate(path, 100)
-    elif damage == "manifest":
-        os.truncate(manifest, 100)
-    else:
-        os.remove(manifest)
-    assert not make(cola, path, tokenizer).reused
-    assert len(list(tfrecord.read_records(path))) == 4
-    report = json.loads(pathlib.Path(manifest).read_text())["report"]
-    assert report["num_examples"] == 4
 
 
 def test_an_error_leaves_what_was_there(cola, tokenizer, path):

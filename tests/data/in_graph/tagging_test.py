@@ -51,14 +51,11 @@ def test_a_sentence_without_words_has_a_row_without_labels():
         tf.ragged.constant([[7, 8], [9]], tf.int32), [0, 2, 0]
     )
     batch, label_mask = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
-    empty = [2, 3, 0, 0, 0]
-    assert batch["input_ids"].numpy().tolist() == [
-        empty,
-        [2, 7, 8, 9, 3],
-        empty,
-    ]
+    empty, no_label = [2, 3, 0, 0, 0], [0] * 5
+    ids = batch["input_ids"].numpy().tolist()
+    assert ids == [empty, [2, 7, 8, 9, 3], empty]
     labels = label_mask.numpy().astype(int).tolist()
-    assert labels == [[0] * 5, [0, 1, 0, 1, 0], [0] * 5]
+    assert labels == [no_label, [0, 1, 0, 1, 0], no_label]
     # No words at all.
     nothing = pieces[:1]
     batch, label_mask = tagging.tagged_rows(

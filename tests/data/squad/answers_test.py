@@ -87,7 +87,7 @@ SCORE = st.sampled_from([-1.5, -1.0, -0.0, 0.0, 0.5, 1.0])
 
 @st.composite
 def scored_questions(draw):
-    """Questions on paragraphs, and a number to draw scores with."""
+    """Questions, each with the words of its paragraph."""
     texts = draw(st.lists(st.lists(WORD, max_size=25), min_size=1, max_size=3))
     questions = []
     for words in texts:
@@ -213,23 +213,6 @@ def test_a_question_on_nothing_is_answered_so(ask, version_2, text):
     assert [answer.text for answer in found.answers] == [text]
 
 
-def test_the_null_score_is_the_least_over_windows(ask):
-    start = np.zeros((3, 16), np.float32)
-    start[:, 0] = 3, 1, 2
-    options = {"end": np.zeros((3, 16)), "version_2_with_negative": True}
-    (found,) = ask(" ".join("abcdefghijklmnopqr"), start=start, **options)
-    text, _, start_logit, end_logit, *_ = found.answers[0]
-    assert (text, start_logit, end_logit) == ("", 1, 0)
-    assert found.score_diff == 1.0
-
-
-def test_the_answer_without_null_may_be_one_more_than_n(ask):
-    start = np.array([-9.0] * 3 + [1.0] * 13, np.float32)
-    options = {"n_best_size": 3, "version_2_with_negative": True}
-    (found,) = ask("one two three four", start=start, end=start, **options)
-    assert len(found.answers) == 4 and found.answers[-1].text == ""
-
-
 def test_thresholds_decide_between_null_and_the_best_text(ask):
     for difference in (-3.0, 0.0, 3.0):
         (found,) = ask(
@@ -249,12 +232,7 @@ def test_thresholds_decide_between_null_and_the_best_text(ask):
     [
         (3, "float32", 0, "float32 scores of 3 windows, expected float32 of 2"),
         (1, "float32", 0, "float32 scores of 1 windows, expected float32 of 2"),
-        (
-            2,
-            "float64",
-            0,
-            "float64 scores of 2 windows, expected .*; score the",
-        ),
+        (2, "float64", 0, "float64 scores of 2 windows, .*; score the"),
         (2, "float32", np.nan, "window 0 has a score that is not finite"),
     ],
 )
@@ -269,10 +247,18 @@ def test_scores_that_do_not_fit_are_an_error(
         list(predict(asked, scores, options=AnswerOptions()))
 
 
-@pytest.mark.parametrize("name", ["n_best_size", "max_answer_length"])
-def test_options_that_allow_no_answer_are_an_error(name):
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (AnswerOptions, "n_best_size"),
+        (AnswerOptions, "max_answer_length"),
+        (WindowOptions, "doc_stride"),
+        (WindowOptions, "max_query_length"),
+    ],
+)
+def test_options_that_allow_no_answer_are_an_error(options, name):
     with pytest.raises(ValueError, match=f"--{name}=0; it must be at least 1."):
-        AnswerOptions(**{name: 0})
+        options(**{name: 0})
 
 
 def test_files_are_those_of_the_json_encoder(ask, tmp_path):

@@ -1,5 +1,3 @@
-"""Reading the articles of SQuAD."""
-
 import json
 
 import numpy as np

@@ -10,6 +10,8 @@ from data.squad import ensembling
 from data.squad.ensembling import EnsembleOptions
 from tests.data.squad.support import question, write_paragraph
 
+NBEST, ODDS = "nbest_predictions.json", "null_odds.json"
+
 
 def average_runs(runs, output_dir, **options):
     return ensembling.average_runs(
@@ -36,9 +38,9 @@ def write_run(folder, nbest, odds=None):
         ]
         for qas_id, answers in nbest.items()
     }
-    (folder / "nbest_predictions.json").write_text(json.dumps(content))
+    (folder / NBEST).write_text(json.dumps(content))
     if odds:
-        (folder / "null_odds.json").write_text(json.dumps(odds))
+        (folder / ODDS).write_text(json.dumps(odds))
     return str(folder)
 
 
@@ -72,11 +74,11 @@ def test_what_all_runs_hold_likely_is_the_answer(tmp_path):
     assert read(out, "predictions.json") == {"q": "Eve"}
     assert [
         (answer["text"], pytest.approx(answer["probability"]))
-        for answer in read(out, "nbest_predictions.json")["q"]
+        for answer in read(out, NBEST)["q"]
     ] == [("Eve", 0.425), ("Ada", 0.3), ("Bob", 0.25)]
     metrics = read(out, "metrics.json")
     assert metrics["exact_match"] == 100
-    assert not (out / "null_odds.json").exists()
+    assert not (out / ODDS).exists()
     text = (out / "predictions.json").read_text()
     assert text == '{\n    "q": "Eve"\n}\n'  # the original's form
 
@@ -94,7 +96,7 @@ def test_probabilities_are_averaged_over_runs_and_scores_over_listings(
     ]
     assert average_runs(runs, tmp_path / "out") == {}  # nothing is scored
     assert not (tmp_path / "out/metrics.json").exists()
-    assert read(tmp_path / "out", "nbest_predictions.json") == {
+    assert read(tmp_path / "out", NBEST) == {
         "1": [
             answer("dog", pytest.approx(0.4), 2.0, 1.0),
             answer("cat", pytest.approx(0.2), 3.0, 1.0),
@@ -109,7 +111,7 @@ def test_equal_answers_stay_in_the_order_of_the_runs(tmp_path):
         for name in ("b", "a", "c")
     ]
     average_runs(runs, tmp_path / "out")
-    averaged = read(tmp_path / "out", "nbest_predictions.json")
+    averaged = read(tmp_path / "out", NBEST)
     assert list(averaged) == ["2", "1"]
     assert [one["text"] for one in averaged["2"]] == ["b", "a", "c"]
 
@@ -156,7 +158,7 @@ def test_null_odds_are_averaged_and_the_threshold_found(tmp_path, caplog):
     results, texts = average()
     assert texts == {"yes": "", "no": ""}
     assert results["exact"] == 50
-    assert read(tmp_path / "out", "null_odds.json") == {"yes": 1.5, "no": 4.5}
+    assert read(tmp_path / "out", ODDS) == {"yes": 1.5, "no": 4.5}
     # The runs' own thresholds are not used, which is said.
     assert "of its own" not in caplog.text
     (tmp_path / "b/null_threshold.json").write_text("{}")
@@ -187,12 +189,10 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
         with pytest.raises(ValueError, match=message):
             average_runs(folders, out, predict_file=file)
     for folders, with_null, name in (
-        ([*runs, str(tmp_path)], False, "nbest_predictions.json"),
-        (runs, True, "null_odds.json"),
+        ([*runs, str(tmp_path)], False, NBEST),
+        (runs, True, ODDS),
     ):
-        with pytest.raises(
-            FileNotFoundError, match=f"{name}: no such predicti"
-        ):
+        with pytest.raises(FileNotFoundError, match=f"{name}: no such"):
             average_runs(folders, out, version_2_with_negative=with_null)
     assert not list((tmp_path / "out").glob("*.json"))
 
@@ -200,40 +200,16 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nbest_predictions", '{"q": [', " is damaged"),
-        (
-            "nbest_predictions",
-            "[]",
-            " is damaged: no JSON object; give folders",
-        ),
-        (
-            "nbest_predictions",
-            '{"q": "Ada"}',
-            ", question 'q': \"Ada\" is not a",
-        ),
-        (
-            "nbest_predictions",
-            '{"q": []}',
-            r", question 'q': \[\] is not a list",
-        ),
-        (
-            "nbest_predictions",
-            '{"q": [{"text": "Ada"}]}',
-            ", question 'q': .* is not a list of answers; give folders",
-        ),
-        ("nbest_predictions", "{}", " and .* differ in 1 questions"),
-        (
-            "null_odds",
-            '{"q": "1.0"}',
-            ", question 'q': \"1.0\" is not a number",
-        ),
-        ("null_odds", '{"q": true}', ", question 'q': true is not a number"),
-        ("null_odds", '{"q": NaN}', ", question 'q': NaN is not a number"),
-        (
-            "null_odds",
-            '{"q": 1.0, "r": 1.0}',
-            " and nbest_.* differ in 1 questions, such as 'r'; .*run_squad.py",
-        ),
+        (NBEST, '{"q": [', " is damaged"),
+        (NBEST, "[]", " is damaged: no JSON object; give"),
+        (NBEST, '{"q": "Ada"}', ", question 'q': .* is not a list of answers"),
+        (NBEST, '{"q": []}', ", question 'q': .* is not a list of answers; g"),
+        (NBEST, '{"q": [{"text": "Ada"}]}', ", question 'q': .* is not a list"),
+        (NBEST, "{}", " and .* differ in 1 questions"),
+        (ODDS, '{"q": "1.0"}', ", question 'q': .1.0. is not a number"),
+        (ODDS, '{"q": true}', ", question 'q': true is not a number"),
+        (ODDS, '{"q": NaN}', ", question 'q': NaN is not a number"),
+        (ODDS, '{"q": 1.0, "r": 1.0}', " and .*, such as 'r'; .*run_squad.py"),
     ],
 )
 def test_files_of_somebody_else_are_refused(tmp_path, name, content, message):
@@ -241,8 +217,8 @@ def test_files_of_somebody_else_are_refused(tmp_path, name, content, message):
         write_run(tmp_path / run, {"q": {"Ada": 1.0}}, {"q": 1.0})
         for run in ("good", "odd")
     ]
-    (tmp_path / f"odd/{name}.json").write_text(content)
-    with pytest.raises(ValueError, match=f"odd/{name}.json{message}"):
+    (tmp_path / "odd" / name).write_text(content)
+    with pytest.raises(ValueError, match=f"odd/{name}{message}"):
         average_runs(runs, str(tmp_path / "out"), version_2_with_negative=True)
     assert not list((tmp_path / "out").glob("*.json"))
 
@@ -274,7 +250,7 @@ def test_files_of_an_earlier_ensemble_do_not_stay(tmp_path):
     average_runs(
         runs, str(out), predict_file=data, version_2_with_negative=True
     )
-    assert (out / "metrics.json").exists() and (out / "null_odds.json").exists()
+    assert (out / "metrics.json").exists() and (out / ODDS).exists()
     with pytest.raises(ValueError, match="/a/null_odds.json: .*--version_2"):
         average_runs(runs, str(out))
     (tmp_path / "b/null_odds.json").unlink()

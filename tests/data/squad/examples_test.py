@@ -1,5 +1,3 @@
-"""Questions, and the place of their answers."""
-
 import pytest
 from hypothesis import example as case
 from hypothesis import given
@@ -177,10 +175,9 @@ def test_empty_paragraphs_and_questions_are_counted(read):
     [("a b", "b", 3), ("a b", "b", -1), ("a b", "b c", 2), ("", "a", 0)],
 )
 def test_an_answer_outside_the_text_is_an_error(read, context, answer, start):
-    fault = rf"{PLACE}, paragraph 1, question 1 \(id 'x'\): answer '{answer}' "
-    with pytest.raises(
-        ValueError, match=rf"{fault}begins at character {start} "
-    ):
+    place = rf"{PLACE}, paragraph 1, question 1 \(id 'x'\)"
+    fault = f"{place}: answer '{answer}' begins at character {start} "
+    with pytest.raises(ValueError, match=fault):
         read(TRAIN, context, question("x", answers=[(answer, start)]))
 
 
@@ -239,22 +236,10 @@ def test_another_form_is_an_error(read, content, message):
     [
         ({"question": "b"}, ": id is None, expected a text"),
         ({"id": "7"}, ".*: question is None, expected a text"),
-        (
-            question("7", None),
-            r" \(id '7'\): question is None, expected a text",
-        ),
-        (
-            question("7", answers=[(None, 0)]),
-            ".*: text is None, .*SQuAD's form",
-        ),
-        (
-            question("7", answers=[("a", "0")]),
-            ".*: answer_start is '0', expect",
-        ),
-        (
-            question("7", answers=[("a", True)]),
-            ".*: answer_start is True, expec",
-        ),
+        (question("7", None), r" \(id '7'\): question is None, expected"),
+        (question("7", answers=[(None, 0)]), ".*: text is None, .*SQuAD's"),
+        (question("7", answers=[("a", "0")]), ".*: answer_start is '0'"),
+        (question("7", answers=[("a", True)]), ".*: answer_start is True"),
     ],
 )
 def test_a_question_of_another_form_is_an_error(read, asked, message):

@@ -34,6 +34,7 @@ def test_all_of_a_question_is_there(tmp_path):
     asked = {"question": "Who wrote it?", "answers": given, "diff": -3.25}
     answered = prediction("Ada wrote it.", "Ada", 0, **asked)
     page = write(tmp_path, (answered, QuestionScore(1.0, 1.0)))
+    answer = {"text": "Ada", "probability": 0.75, "start": 0, "end": 3}
     assert page.items == [
         {
             "title": "Title",
@@ -42,12 +43,7 @@ def test_all_of_a_question_is_there(tmp_path):
                 {
                     "id": "q",
                     "question": "Who wrote it?",
-                    "answer": {
-                        "text": "Ada",
-                        "probability": 0.75,
-                        "start": 0,
-                        "end": 3,
-                    },
+                    "answer": answer,
                     "others": [{"text": "other", "probability": 0.25}],
                     "diff": -3.25,
                     "given": ["Ada", "Lovelace"],

@@ -1,5 +1,3 @@
-"""Windows equal the original's."""
-
 import gzip
 import itertools
 import json
@@ -19,13 +17,10 @@ from data.squad.windows import (
 from tests.data.squad import reference
 from tests.data.squad.support import (
     GOLDEN,
-    article,
-    paragraph,
     question,
     read_golden,
     token_is_max_context,
     token_to_orig_map,
-    write,
     write_paragraph,
 )
 
@@ -142,39 +137,21 @@ def answer_of(tmp_path, tokenizer, context, answer, first):
     return window.paragraph.tokens(start - shift, end + 1 - shift)
 
 
-def test_an_answer_in_leading_white_space_begins_with_the_first_word(
-    tmp_path, tokenizer
+@pytest.mark.parametrize(
+    ("context", "answer", "first", "words"),
+    [
+        # In leading white space it begins with the first word.
+        ("  a", " a", 1, ["a"]),
+        ("  a b c", " a b", 1, ["a", "b"]),
+        # Without wordpieces it is in no window.
+        ("a \u200b b", "\u200b", 2, []),
+        ("a \u200b", "\u200b", 2, []),
+    ],
+)
+def test_the_wordpieces_of_an_answer(
+    tmp_path, tokenizer, context, answer, first, words
 ):
-    for context, answer in (("  a", " a"), ("  a b c", " a b")):
-        found = answer_of(tmp_path, tokenizer, context, answer, 1)
-        assert found == answer.split()
-
-
-@pytest.mark.parametrize("context", ["a \u200b b", "a \u200b"])
-def test_an_answer_without_wordpieces_is_in_no_window(
-    tmp_path, tokenizer, context
-):
-    assert answer_of(tmp_path, tokenizer, context, "\u200b", 2) == []
-
-
-def test_long_questions_are_cut_and_counted(tmp_path, tokenizer):
-    asked = question("1", "a b c d e"), question("2", "a")
-    data = write_paragraph(tmp_path / "a.json", "a", *asked)
-    report = SquadReport()
-    (_, (window,)), _ = convert(data, tokenizer, SMALL, False, report)
-    ids = window.query_ids.tolist()
-    assert tokenizer.convert_ids_to_tokens(ids) == ["a", "b", "c"]
-    assert report.num_queries_cut == 1
-
-
-def test_an_empty_paragraph_has_no_window(tmp_path, tokenizer):
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph("", question("1")), paragraph("a", question("2"))),
-    )
-    first, second = convert(data, tokenizer, WindowOptions(), False)
-    assert first[1] == []
-    assert len(second[1]) == 1
+    assert answer_of(tmp_path, tokenizer, context, answer, first) == words
 
 
 @given(st.integers(0, 250), st.integers(1, 120), st.integers(1, 130))
@@ -254,12 +231,6 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     assert "".join(answer.split()) in "".join(
         "".join(example.paragraph.doc_tokens).split()
     )
-
-
-@pytest.mark.parametrize("name", ["doc_stride", "max_query_length"])
-def test_lengths_that_do_not_fit_are_an_error(name):
-    with pytest.raises(ValueError, match=f"--{name}=0; it must be at least 1."):
-        WindowOptions(**{name: 0})
 
 
 def test_records_have_the_original_s_features():

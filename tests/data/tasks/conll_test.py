@@ -82,10 +82,8 @@ def test_only_spaces_and_tabs_part_columns(conll, word):
 
 
 def test_files_and_labels_may_be_given(conll):
-    task = conll(
-        {"dev_file": "my.txt", "labels": ["O", "B-X"]},
-        **{"my.txt": "a x x B-X\n"},
-    )
+    options = {"dev_file": "my.txt", "labels": ["O", "B-X"]}
+    task = conll(options, **{"my.txt": "a x x B-X\n"})
     assert task.labels == ("O", "B-X")
     assert task.gold("dev") == [["B-X"]]
 

@@ -109,19 +109,11 @@ def yes_or_no(row, column):
     ("read", "column", "message"),
     [
         (Row.text, Column("c"), "there is no column 'c'; it has a, b. Rename"),
-        (
-            Row.text,
-            Column("c", 5),
-            "there is no column 'c' (or 5); it has a, b",
-        ),
+        (Row.text, Column("c", 5), "there is no column 'c' (or 5); it has"),
         (Row.text, Column(None, 9), "there is no column 9; it has a, b"),
         (Row.text, Column("b"), "column 'b' is 3, expected a text"),
         (Row.float, Column("a"), "column 'a' is 'x', expected a number"),
-        (
-            yes_or_no,
-            Column("a", 0),
-            "column 'a' (or 0) is 'x', expected one of",
-        ),
+        (yes_or_no, Column("a", 0), "column 'a' (or 0) is 'x', expected one"),
     ],
 )
 def test_a_wrong_cell_is_an_error_with_its_place(read, column, message):
@@ -158,10 +150,7 @@ def test_json_lines(write):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [
-        ("{", "Expecting property name"),
-        ("[1]", "a list.; expected one on each"),
-    ],
+    [("{", "Expecting property name"), ("[1]", "a list.; expected one on")],
 )
 def test_a_line_that_is_no_object_is_an_error(write, line, message):
     with pytest.raises(ValueError, match=f"line 2: no JSON object .{message}"):

@@ -42,10 +42,7 @@ NUMBERED = {"text_columns": ["-1"], "label_column": "0"}
         ("yes;a\nno;b, c\n", [("a", "yes"), ("b, c", "no")]),
         ("Well, yes;a\nno;b\n", [("a", "Well, yes"), ("b", "no")]),
         # The text of the first row has a line break and the other separators.
-        (
-            'yes;"a, b\n|c"\n"no, really";b\n',
-            [("a, b\n|c", "yes"), ("b", "no, really")],
-        ),
+        ('yes;"a,\n|c"\n"no, no";b\n', [("a,\n|c", "yes"), ("b", "no, no")]),
         ('1,0,"a;b"\n0,1,c\n', [("a;b", "1"), ("c", "0")]),
     ],
 )
@@ -122,12 +119,7 @@ def test_what_is_no_separator_is_refused(table, separator):
             {"text_columns": ["0"], "label_column": "-1"},
             "line 2: there is no column '-1'; .*in tsv and csv files number",
         ),
-        (
-            "train.csv",
-            "a\nb\n",
-            NUMBERED,
-            "-1 and 0 are the same .*--separator",
-        ),
+        ("train.csv", "a\nb\n", NUMBERED, "-1 and 0 are the .*--separator"),
     ],
 )
 def test_columns_that_are_not_told_apart_are_refused(
@@ -150,11 +142,7 @@ def test_a_header_of_columns_by_number_is_warned_of(table, caplog):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        (
-            "csv",
-            "review,label\na,1\n",
-            "'text'; it has review, .*--text_columns",
-        ),
+        ("csv", "review,label\na,1\n", "'text'; it has review.*--text_col"),
         ("jsonl", '{"text": "a"}\n', "'label'; it has text. .*--label_column"),
     ],
 )
@@ -252,11 +240,7 @@ def test_a_train_file_elsewhere_has_no_dev_file_here(table, tmp_path):
         ({}, {"dev_share": 0.0}, "--dev_share=0.0; it must be above 0 and bel"),
         ({}, {"dev_share": 1.0}, "--dev_share=1.0; it must be above 0 and bel"),
         ({"dev.tsv": ROWS}, {}, "a file of it, .*dev.tsv; leave .*, or rename"),
-        (
-            {},
-            {"dev_file": "d.csv"},
-            "file of it, d.csv; leave .*, or --dev_file",
-        ),
+        ({}, {"dev_file": "d.csv"}, "of it, d.csv; leave .*, or --dev_file"),
     ],
 )
 def test_a_share_that_contradicts_is_refused(table, files, options, message):

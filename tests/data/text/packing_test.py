@@ -1,5 +1,3 @@
-"""Packing: truncation, special tokens, padding."""
-
 import random
 
 import pytest

@@ -149,13 +149,6 @@ def test_tokenizer_travels_to_worker_processes(tokenizer):
     assert pickle.loads(pickle.dumps(tokenizer)).encode(text) == expected
 
 
-def test_special_tokens_in_text_are_plain_text(goldens):
-    tokenizer = tokenization.FullTokenizer(str(goldens / "vocab.txt"))
-    words = tokenizer.basic_tokenizer.tokenize("the [MASK]")
-    assert words == ["the", "[", "mask", "]"]
-    assert "[MASK]" not in tokenizer.tokenize("the [MASK]")
-
-
 def test_never_split_keeps_tokens_whole(goldens):
     tokenizer = tokenization.FullTokenizer(
         str(goldens / "vocab.txt"), never_split=["[MASK]", "[SEP]"]

@@ -151,10 +151,7 @@ JAPANESE = of_class("BertJapaneseTokenizer")
             'token 6, content: "Caf.u00e9", but here it is "cafe.u0301"',
         ),
         ({FAST: {"added_tokens": [{"id": 6}]}}, "added tokens cannot be read"),
-        (
-            {FAST: {"model": 3}},
-            'says model.type: 3, but here it is "WordPiece"',
-        ),
+        ({FAST: {"model": 3}}, 'says model.type: 3, but .* is "WordPiece"'),
         ({CONFIG: []}, "tokenizer_config.json is damaged: no JSON object; get"),
     ],
 )
