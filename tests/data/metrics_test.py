@@ -225,6 +225,7 @@ def test_details_are_values_of_json():
     assert found["labels"] == ["no", "yes"]
     assert found["roc_auc"] == 1.0
     assert found["by_label"]["no"]["precision"] == 0.5
+    assert found["by_label"]["no"]["recall"] == 1.0
     several = metrics.details(np.eye(2, dtype=int), np.eye(2), scores[1:], "ab")
     assert several.keys() == {"roc_auc", "by_label"}
 
