@@ -123,24 +123,12 @@ def test_it_is_a_bert_behind_the_projection_and_without_pooler():
     )
 
 
-def test_what_was_written_loads(tmp_path):
-    before, after = BertModel(FACTORIZED), BertModel(FACTORIZED)
-    path = write_weights(tmp_path / "model.ckpt", before)
-    assert not load_weights(path, after).missing
-    for ours, theirs in zip(after.weights, before.weights, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
 @pytest.mark.parametrize(
     ("written", "wanted", "message"),
     [
         (ELECTRA, BERT, "is an ELECTRA, but .*electra_small.*--bert_config_fi"),
         (BERT, ELECTRA, "is a BERT, but .*true.*--bert_config_file"),
-        (
-            FACTORIZED,
-            ELECTRA,
-            r"word_embeddings: \(30, 6\) in .*, \(30, 16\) in",
-        ),
+        (FACTORIZED, ELECTRA, r"_embeddings: \(30, 6\) in .*, \(30, 16\) in"),
     ],
 )
 def test_a_checkpoint_of_another_kind_is_refused(

@@ -360,12 +360,15 @@ def test_keras_stacks_it(name):
     assert_same(call(model, [x]), call(layer, [x]))
 
 
-def test_layers_in_a_row_drop_differently():
-    keras.utils.set_random_seed(1)
-    seeds = [
-        layers.DropoutLayer().seed_generator.state.numpy()[0] for _ in range(3)
-    ]
-    assert len({*seeds}) == 3
+def test_layers_in_a_row_drop_differently_as_keras_s_random_seed_says():
+    def seeds(random_seed):
+        keras.utils.set_random_seed(random_seed)
+        made = [layers.DropoutLayer().seed_generator for _ in range(3)]
+        return [generator.state.numpy()[0] for generator in made]
+
+    assert len({*seeds(1)}) == 3
+    assert seeds(1) == seeds(1)
+    assert not {*seeds(1)} & {*seeds(2)}
 
 
 def test_seeds_of_dropout_leave_the_initial_weights_as_they_are():

@@ -78,11 +78,8 @@ def test_all_kinds_of_inputs_are_one(bert, pooled, inputs):
 
 def test_missing_inputs_mean_all_real_and_segment_0(bert):
     want = bert(IDS, np.ones_like(IDS), np.zeros_like(IDS)).pooled_output
-    for inputs in (
-        IDS,
-        {"input_ids": IDS},
-        {"input_ids": IDS, "input_mask": None},
-    ):
+    ids = {"input_ids": IDS}
+    for inputs in (IDS, ids, ids | {"input_mask": None}):
         np.testing.assert_array_equal(bert(inputs).pooled_output, want)
 
 
@@ -193,17 +190,6 @@ def test_fit_applies_dropout_and_evaluate_does_not(
     assert abs(first - plain) > 1e-3
     assert abs(second - plain) > 1e-3
     assert abs(first - second) > 1e-3
-
-
-def test_the_random_seed_of_keras_repeats_dropout(bert):
-    weights, found = bert.get_weights(), []
-    for seed in (1, 1, 2):
-        keras.utils.set_random_seed(seed)
-        other = BertModel(CONFIG)
-        other.set_weights(weights)
-        found.append(other(IDS, training=True).pooled_output)
-    np.testing.assert_array_equal(found[0], found[1])
-    assert not np.array_equal(found[0], found[2])
 
 
 # Files
@@ -370,16 +356,10 @@ def test_seeds_are_in_no_checkpoint(make):
 
 
 SCRIPT = """
-import sys
 import keras, numpy as np, tensorflow as tf
-import modeling
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-
-# A new process finds the classes of a saved model.
-loaded = keras.models.load_model(sys.argv[1])
-assert any(isinstance(layer, modeling.BertModel) for layer in loaded.layers)
 
 from tests.modeling import keras_support
 same = np.tile(keras_support.IDS[:1], (8, 1))
@@ -408,7 +388,6 @@ with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
 
 
 @pytest.mark.all  # a process of its own that trains
-def test_a_new_process_loads_and_two_devices_train(tmp_path):
-    functional().save(tmp_path / "model.keras")
+def test_two_devices_train():
     # In a process of its own: devices are given before TensorFlow computes.
-    fork_server.python("-c", SCRIPT, tmp_path / "model.keras")
+    fork_server.python("-c", SCRIPT)

@@ -134,19 +134,6 @@ def test_trimmed_batches_give_the_same(task_model, kind, head, mix):
     np.testing.assert_allclose(*losses, rtol=rounding.EQUAL)
 
 
-def test_each_choice_is_scored_alone(config, task_model):
-    model, batch = task_model("choice"), make_batch("choice")
-    alone = make_model(config, "classification")
-    alone.num_labels = 1
-    alone.bert, alone.head = model.bert, model.head
-    third = {
-        name: x[:, 2 * SEQ_LENGTH : 3 * SEQ_LENGTH] for name, x in batch.items()
-    }
-    np.testing.assert_allclose(
-        model.logits(batch)[:, 2:3], alone.logits(third), atol=rounding.EQUAL
-    )
-
-
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
 def test_class_weights_weigh_the_training_loss_alone(task_model, kind):
     table = np.arange(1.0, 1 + LABELS[kind])
