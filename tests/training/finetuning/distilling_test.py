@@ -13,15 +13,16 @@ import bert
 import modeling
 from data.records import reading, tfrecord
 from data.tasks import get_task
-from modeling import checkpoints
+from modeling import TaskModel, checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.pretraining_support import assert_same_checkpoint
 from tests.training import squad_support
 from tests.training.finetuning_support import (
     Stopped,
+    on_one_and_two_devices,
     options_of,
-    outputs_of_devices,
     record_losses,
     stop_at,
 )
@@ -42,17 +43,6 @@ def student_of(goldens, folder, teacher, kind="single", **changes):
         "teacher_dir": str(teacher / "out"),
     }
     return options.replace(**places | changes)
-
-
-def weights_of(folder):
-    return checkpoints.open_checkpoint(str(folder)).weights()
-
-
-def assert_same_weights(one, other):
-    one, other = weights_of(one), weights_of(other)
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, other[name], name)
 
 
 def never(monkeypatch):
@@ -147,7 +137,7 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
         classifier.run(options.replace(on_step=stop_at(3)))
     never(monkeypatch)
     classifier.run(options)
-    assert_same_weights(folder, tmp_path / "out")
+    assert_same_checkpoint(folder, tmp_path / "out")
 
 
 def test_without_weight_it_is_the_run_without_a_teacher(
@@ -161,7 +151,7 @@ def test_without_weight_it_is_the_run_without_a_teacher(
         distill_temperature=1.0,
     )
     classifier.run(options)
-    assert_same_weights(finished_classifier / "out", tmp_path / "out")
+    assert_same_checkpoint(finished_classifier / "out", tmp_path / "out")
 
 
 def test_another_teacher_or_weight_is_refused_on_resume(
@@ -369,33 +359,27 @@ def test_python_takes_a_teacher(finished_classifier, goldens, tmp_path):
     assert described["distillation"]["distill_temperature"] == 1.5
 
 
-SCRIPT = """
-import json, pathlib, sys
-goldens, out, devices = sys.argv[1:]
-goldens, out = pathlib.Path(goldens), pathlib.Path(out)
-import pytest
-from modeling.objectives import tasks
-from tests.support.classifier_support import write_table
-from tests.training.finetuning_support import options_of, record_losses
-from training.config.run_options import DeviceOptions
-from training.runs import classifier
-tasks.TaskModel.__init__.__kwdefaults__["head_dropout"] = 0.0
-kind = "mirrored" if int(devices) > 1 else "one_device"
-write_table(out / "data", "tagging")
-options = options_of(goldens, out, "tagging", do_predict=False)
-classifier.run(options)
-losses = record_losses(pytest.MonkeyPatch())
-classifier.run(options.replace(
-    output_dir=str(out / "student"), teacher_dir=str(out / "out"),
-    device=DeviceOptions(distribution_strategy=kind), group_by_length=True,
-    unlabeled_file=str(out / "data/test.jsonl")))
-print(json.dumps([float(x) for x in losses]))
-"""
+def train_a_student(goldens, out, device):
+    """Losses without dropout; its teacher is trained on one device."""
+    TaskModel.__init__.__kwdefaults__["head_dropout"] = 0.0
+    write_table(out / "data", "tagging")
+    options = options_of(goldens, out, "tagging", do_predict=False)
+    classifier.run(options)
+    losses = record_losses(pytest.MonkeyPatch())
+    student = options.replace(
+        output_dir=str(out / "student"),
+        teacher_dir=str(out / "out"),
+        unlabeled_file=str(out / "data/test.jsonl"),
+        group_by_length=True,
+        device=device,
+    )
+    classifier.run(student)
+    return np.array(losses, float).tolist()
 
 
 @pytest.mark.all
 def test_two_devices_train_alike(goldens, tmp_path):
-    one, two = outputs_of_devices(SCRIPT, goldens, tmp_path)
+    one, two = on_one_and_two_devices(train_a_student, goldens, tmp_path)
     assert len(one) == 7
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
 
