@@ -132,7 +132,6 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
 ):
     folder, options, _ = student
     options = options.replace(output_dir=str(tmp_path / "out"))
-
     with pytest.raises(Stopped):
         classifier.run(options.replace(on_step=stop_at(3)))
     never(monkeypatch)
@@ -143,13 +142,8 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
 def test_without_weight_it_is_the_run_without_a_teacher(
     goldens, finished_classifier, tmp_path
 ):
-    options = student_of(
-        goldens,
-        tmp_path,
-        finished_classifier,
-        distill_weight=0.0,
-        distill_temperature=1.0,
-    )
+    unused = {"distill_weight": 0.0, "distill_temperature": 1.0}
+    options = student_of(goldens, tmp_path, finished_classifier, **unused)
     classifier.run(options)
     assert_same_checkpoint(finished_classifier / "out", tmp_path / "out")
 
@@ -206,9 +200,8 @@ def refused(options, match):
 def test_what_does_not_fit_is_refused_before_anything_is_written(
     goldens, finished_classifier, tmp_path, changes, match
 ):
-    refused(
-        student_of(goldens, tmp_path, finished_classifier, **changes), match
-    )
+    options = student_of(goldens, tmp_path, finished_classifier, **changes)
+    refused(options, match)
     assert not list((tmp_path / "out").glob("*"))
 
 
@@ -299,13 +292,12 @@ def test_every_kind_learns_from_a_teacher(goldens, tmp_path, kind, monkeypatch):
 
 @pytest.mark.all
 def test_questions_learn_from_a_teacher(goldens, tmp_path, monkeypatch):
-    teacher = squad_support.make_options(
-        goldens, tmp_path / "teacher", do_train=True
-    )
+    folder = tmp_path / "teacher"
+    teacher = squad_support.make_options(goldens, folder, do_train=True)
     questions.run(teacher)
     options = teacher.replace(
         output_dir=str(tmp_path / "out"),
-        teacher_dir=str(tmp_path / "teacher"),
+        teacher_dir=str(folder),
         distill_weight=1.0,
     )
     losses = record_losses(monkeypatch)

@@ -124,9 +124,7 @@ def test_rows_in_another_order_are_put_in_that_of_the_task(
     caplog.set_level("INFO", logger="absl")
     source = form(goldens, tmp_path / "source/model", names, ORDER)
     assert_rows_of_the_task(goldens, tmp_path / "out", source)
-    assert (
-        f"output layer are reordered from {', '.join(names)} (" in caplog.text
-    )
+    assert f"layer are reordered from {', '.join(names)} (" in caplog.text
     assert ") to the order of the task: contradiction, entail" in caplog.text
 
 
