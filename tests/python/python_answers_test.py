@@ -2,7 +2,6 @@
 
 import functools
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -14,8 +13,9 @@ from data.squad.scoring import normalize_answer
 from data.tasks import TaggingExample
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig
-from tests.support import huggingface_support as theirs
 from tests.support import rounding
+from tests.support.huggingface_support import H
+from tests.support.model_folder_support import write_huggingface
 from tests.support.serving_support import (
     LABELS,
     TEXTS,
@@ -230,12 +230,8 @@ def their_folder(goldens, tmp_path_factory):
     """Architecture -> a folder of Hugging Face, which describes little."""
 
     def make(architecture, **config):
-        folder = tmp_path_factory.mktemp("theirs") / "model"
-        tensors = theirs.tensors_of(architecture)
-        theirs.write_folder(
-            folder, tensors, architectures=[architecture], **config
-        )
-        shutil.copy(goldens / "vocab.txt", folder)
+        folder = tmp_path_factory.mktemp("theirs")
+        write_huggingface(goldens, folder, architecture, **config)
         return str(folder)
 
     return make
@@ -266,7 +262,7 @@ def test_other_models_of_hugging_face(their_folder):
     assert answer["answer"] in "the man went " * 40
     encoder = bert.load(their_folder("BertModel"))
     assert encoder.kind == "encoder"
-    assert encoder.encode(["a"]).shape == (1, theirs.H)
+    assert encoder.encode(["a"]).shape == (1, H)
 
 
 @pytest.mark.all

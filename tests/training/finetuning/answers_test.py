@@ -94,10 +94,7 @@ def test_a_threshold_of_other_weights_is_a_warning(goldens, tmp_path, caplog):
     assert answers.known_threshold(options, 1) == -0.5
     assert "other weights" not in caplog.text
     assert answers.known_threshold(options, 24) == -0.5
-    assert (
-        "found on f at step 1, but the weights have step 24; give --find"
-        in (caplog.text)
-    )
+    assert "at step 1, but the weights have step 24; give --f" in caplog.text
 
 
 def test_questions_without_answers_are_answered_and_not_scored(
@@ -123,9 +120,8 @@ def test_questions_without_answers_are_answered_and_not_scored(
             "--find_null_threshold",
         ),
     ):
-        with pytest.raises(
-            ValueError, match=f"bare.json has no answers .* leave out {flag}"
-        ):
+        message = f"bare.json has no answers .* leave out {flag}"
+        with pytest.raises(ValueError, match=message):
             run(goldens, tmp_path / "c", predict_file=bare, **change)
     assert not list((tmp_path / "c").glob("model.ckpt*"))
 
