@@ -11,8 +11,9 @@ import tensorflow as tf
 
 import bert
 import modeling
-from data.records import reading, tfrecord
+from data.records import tfrecord
 from data.tasks import get_task
+from data.text.packing import INPUTS
 from modeling import TaskModel, checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_table
@@ -81,29 +82,16 @@ def test_records_have_the_teachers_logits(student, finished_classifier):
     taught = list(tfrecord.read_records(str(folder / RECORDS)))
     plain += tfrecord.read_records(str(folder / "unlabeled.tf_record"))
     assert all(a.startswith(b) for a, b in zip(taught, plain, strict=True))
-    examples = [tf.train.Example.FromString(record) for record in taught]
-    found = {
-        name: np.array(
-            [
-                list(
-                    one.features.feature[name].int64_list.value
-                    or one.features.feature[name].float_list.value
-                )
-                for one in examples
-            ]
-        )
-        for name in reading.feature_names(str(folder / RECORDS))
-    }
-    assert found["is_labeled"].tolist() == [[1]] * 24 + [[0]] * 8
-    batch = {
-        name: tf.constant(found[name], tf.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
-    assert 0 < found["input_mask"].mean() < 1  # there is padding
+    features = {name: tf.io.FixedLenFeature([24], tf.int64) for name in INPUTS}
+    features["is_labeled"] = tf.io.FixedLenFeature([1], tf.int64)
+    features["teacher_logits"] = tf.io.FixedLenFeature([2], tf.float32)
+    found = tf.io.parse_example(taught, features)
+    assert found["is_labeled"].numpy().tolist() == [[1]] * 24 + [[0]] * 8
+    batch = {name: tf.cast(found[name], tf.int32) for name in INPUTS}
+    assert 0 < found["input_mask"].numpy().mean() < 1  # there is padding
+    logits = loaded.model.logits(batch)
     np.testing.assert_allclose(
-        found["teacher_logits"],
-        loaded.model.logits(batch),
-        atol=rounding.EQUAL,
+        found["teacher_logits"], logits, atol=rounding.EQUAL
     )
 
 

@@ -53,7 +53,6 @@ def test_no_warmup_starts_near_the_peak():
         ("bert/encoder/layer_0/output/dense/kernel", True),
         ("bert/encoder/layer_0/output/dense/bias", False),
         ("bert/encoder/layer_0/output/LayerNorm/gamma", False),
-        ("bert/encoder/layer_0/output/LayerNorm/beta", False),
         ("cls/seq_relationship/output_weights", True),
         ("cls/seq_relationship/output_bias", False),
         ("scope/layer_norm_3/gamma", False),
