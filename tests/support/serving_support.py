@@ -1,8 +1,6 @@
 """A finished output_dir of each kind of task, without training."""
 
 import json
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -12,7 +10,7 @@ from data.tasks import ChoiceExample, InputExample, TaggingExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, TaskModel
-from tests.support import rounding
+from tests.support import fork_server, rounding
 from tests.support.model_folder_support import write_weights
 from training.start.description import TaskDescription
 
@@ -159,21 +157,12 @@ def served(folder, asked, tmp_path, has_text=True):
     Without `has_text` it has not the operations of TensorFlow Text."""
     imports = "import tensorflow_text" if has_text else ""
     (tmp_path / "asked.json").write_text(json.dumps(asked))
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-I",  # neither this folder nor PYTHONPATH
-            "-c",
-            SERVER.replace("{imports}", imports),
-            folder,
-            "asked.json",
-            "answers.npz",
-        ],
+    fork_server.cold_python(
+        "-I",  # neither this folder nor PYTHONPATH
+        "-c",
+        SERVER.replace("{imports}", imports),
+        *(folder, "asked.json", "answers.npz"),
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     answers = np.load(tmp_path / "answers.npz")
     return {tuple(name.split()): answers[name] for name in answers.files}
