@@ -21,7 +21,7 @@ class Request:
       memory_gb: of the first GPU; 0 = not known.
       precision: 16 bits if the GPUs multiply them, else float32.
       deterministic: of `equality.repeats`: with TensorFlow's op determinism.
-      model: of `speed.speed`: a key of `speed.SIZES`.
+      model: of `speed.speed`: see `cases.model_of`.
       length: likewise, S.
       xla: likewise, whether to compile the gradient; False = `--fuse`.
       seconds: no further batch size is begun after so long.
