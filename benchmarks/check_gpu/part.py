@@ -14,11 +14,9 @@ import tensorflow as tf
 
 from benchmarks.check_gpu import equality, machine, room, signals, speed
 from benchmarks.check_gpu.results import Request
-from benchmarks.programs import ROOT
 from training.devices import gpus
 from training.devices.precision import of_gpus
 
-_GOLDENS = ROOT / "tests/goldens"
 _CPUS = 2  # logical ones, if there is no GPU
 PARTS = {
     "machine": machine.machine,
@@ -46,7 +44,6 @@ def make_request(options: dict) -> Request:
         has_bfloat16 = of_gpus([gpu.capability for gpu in found]).is_faster
         precision = "bfloat16" if has_bfloat16 else "float16"
     return Request(
-        goldens=_GOLDENS,
         gpus=tuple(gpu.name for gpu in found),
         num_devices=len(found) or _CPUS,
         compiles=not gpus.why_not_compiled(found)

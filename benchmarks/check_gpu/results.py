@@ -5,7 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.programs import ROOT
 from data.storage import files
+
+GOLDENS = ROOT / "tests/goldens"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,7 +16,6 @@ class Request:
     """The conditions of a part.
 
     Attributes:
-      goldens: the folder tests/goldens.
       small: tiny models, which only show that everything works.
       gpus: names of the GPUs that TensorFlow uses; () = it computes on a CPU.
       num_devices: GPUs, or logical CPUs.
@@ -28,7 +30,6 @@ class Request:
       result: file for the results, also of a part that is broken off.
     """
 
-    goldens: Path
     small: bool = False
     gpus: tuple[str, ...] = ()
     num_devices: int = 1

@@ -243,9 +243,7 @@ def measured(monkeypatch):
     def measured(step, **options):
         monkeypatch.setattr(speed, "_Step", step)
         monkeypatch.setattr(speed, "_LEAST_S", 0.1)
-        return speed.speed(
-            Request(pathlib.Path(), model="tiny", length=16, **options)
-        )
+        return speed.speed(Request(model="tiny", length=16, **options))
 
     return measured
 
@@ -310,7 +308,7 @@ def test_steps_are_timed_for_three_seconds_after_slow_warm_ups(monkeypatch):
 )
 def test_a_large_card_gets_large_batches(model, length, memory_gb, largest):
     sizes = speed.sizes_for(
-        Request(pathlib.Path(), model=model, length=length, memory_gb=memory_gb)
+        Request(model=model, length=length, memory_gb=memory_gb)
     )
     assert sizes[0] == largest
     assert list(sizes) == sorted(sizes, reverse=True)
@@ -369,7 +367,7 @@ def test_without_a_gpu_nothing_is_measured(check):
     assert ran == ["machine"]
     assert found["goldens"]["status"] == main.NOT_RUN
     for small in (False, True):
-        request = Request(pathlib.Path(), small=small)
+        request = Request(small=small)
         checked, _ = machine.machine(request).checks
         assert checked["passed"] == small
 
