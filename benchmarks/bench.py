@@ -1,8 +1,4 @@
-r"""Measures everything that has a target, prints the table, draws pictures.
-
-  make bench
-  make bench REAL_DATA=DIR MINILM=DIR
-  python benchmarks/bench.py --quick --only=startup --only=tokenizing
+"""Measures everything that has a target, prints the table, draws pictures.
 
 Without --real_data, the text is that of `make demo` and the sentences of the
 tasks are random words, as long as real ones. Weights are random. The rows with

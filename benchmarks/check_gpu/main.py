@@ -1,9 +1,5 @@
 """Checks that everything works on this machine's NVIDIA GPUs, and how fast.
 
-  make check-gpu
-  python -m benchmarks.check_gpu.main --only=goldens --only="speed, large"
-  python -m benchmarks.check_gpu.main --small
-
 Each part is a process of its own: one that fails does not lose the others. The
 results are written after each part, also when ^C ends the program. The exit
 code is 1 if a check failed. Without a GPU it ends after the first part. No data

@@ -1,11 +1,6 @@
-r"""Measures cases, this project and its peers in turns.
+"""Measures cases, this project and its peers in turns.
 
-  make peers
-  python benchmarks/peers/compare.py --data=DIR --json=results.jsonl
-  python benchmarks/peers/compare.py --only=latency_minilm_16 --data=DIR
-  python benchmarks/peers/compare.py --alone --only=memory --only=reading_static
-
-DIR holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
+--data holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
 glue/CoLA, glue/RTE and squad/{train,dev}-v1.1.json; pretraining, reading and
 full-length prediction need none of it. Each side of a case runs in a process of
 its own. After one warm-up each the sides take turns: A B A B. A ratio is the
