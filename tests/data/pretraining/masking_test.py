@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.pretraining.data_options import PretrainingDataOptions
@@ -52,7 +52,6 @@ def words_of(row):
 
 
 @given(ROWS, st.integers(0, 99), st.booleans(), st.integers(1, 4))
-@settings(deadline=None)
 def test_predictions_undo_the_masks(parts, seed, whole_words, max_ngram_size):
     rows = [row_of(a, b) for a, b in parts]
     input_ids, masked, chosen = mask(
@@ -86,7 +85,6 @@ def test_predictions_undo_the_masks(parts, seed, whole_words, max_ngram_size):
 
 
 @given(ROWS, st.integers(0, 99), st.integers(1, 3))
-@settings(deadline=None)
 def test_words_are_masked_whole_or_not_at_all(parts, seed, max_ngram_size):
     rows = [row_of(a, b) for a, b in parts]
     _, _, chosen = mask(

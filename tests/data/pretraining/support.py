@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
+from data.pretraining.groups import DocumentGroup
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.records import tfrecord
@@ -53,6 +54,14 @@ def pad_rows(rows):
     for i, row in enumerate(rows):
         input_ids[i, : len(row)] = row
     return input_ids, lengths
+
+
+def group_of(documents):
+    """Documents of sentences of ids, as the writers hold them."""
+    group = DocumentGroup("H")
+    for number, sentences in enumerate(documents):
+        group.add(number, sentences)
+    return group
 
 
 def recipe_of(vocab_file, compression="none", **options):
@@ -130,20 +139,22 @@ def decode(recipe, serialized):
     return {name: value.numpy() for name, value in features.items()}
 
 
-def unmasked(rows, i):
-    """Row i's tokens of a and of b, as before masking."""
-    tokens = rows["input_ids"][i].copy()
-    if "masked_lm_ids" in rows:
-        is_prediction = rows["masked_lm_weights"][i] == 1
-        positions = rows["masked_lm_positions"][i][is_prediction]
-        tokens[positions] = rows["masked_lm_ids"][i][is_prediction]
-    tokens = tokens[rows["input_mask"][i] == 1].tolist()
-    first_sep = tokens.index(SEP)
-    return tokens[1:first_sep], tokens[first_sep + 1 : -1]
+def parts_of(rows):
+    """Each row's tokens of a and of b, as before masking."""
+    for i, tokens in enumerate(rows["input_ids"].copy()):
+        if "masked_lm_ids" in rows:
+            is_prediction = rows["masked_lm_weights"][i] == 1
+            positions = rows["masked_lm_positions"][i][is_prediction]
+            tokens[positions] = rows["masked_lm_ids"][i][is_prediction]
+        tokens = tokens[rows["input_mask"][i] == 1].tolist()
+        first_sep = tokens.index(SEP)
+        yield tokens[1:first_sep], tokens[first_sep + 1 : -1]
 
 
-def document_of(rows, i):
-    """The documents of `write_corpus` that row i's a and b are from."""
-    parts = (set(part) for part in unmasked(rows, i))
-    (a,), (b,) = parts
-    return a - 5, b - 5
+def documents_of(rows):
+    """The documents of `write_corpus` that each row's a and b are from."""
+    found = []
+    for a, b in parts_of(rows):
+        (of_a,), (of_b,) = set(a), set(b)
+        found.append((of_a - 5, of_b - 5))
+    return found

@@ -1,6 +1,6 @@
 """Rows without pairs: runs of sentences, of one document or of several."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.pretraining.groups import DocumentGroup
@@ -14,7 +14,6 @@ from tests.data.pretraining.support import SEP, assert_share
 
 
 @given(CORPUS, st.integers(15, 40), st.integers(0, 99))
-@settings(deadline=None)
 def test_without_pairs_rows_hold_each_document_once(lengths, length, seed):
     corpus = Corpus(lengths)
     rows = corpus.rows(
@@ -48,7 +47,6 @@ def test_without_pairs_a_sentence_longer_than_a_row_is_cut():
 
 
 @given(CORPUS, st.integers(15, 40), st.integers(0, 99), st.booleans())
-@settings(deadline=None)
 def test_joined_documents_fill_rows(lengths, length, seed, short):
     corpus = Corpus(lengths, separator=SEP)
     rows = corpus.joined(
