@@ -9,8 +9,8 @@ import tensorflow as tf
 from data.pretraining import documents
 from data.records import feature_spec, input_pipeline
 from tests.data.pretraining.support import CLS, MASK, SEP
+from tests.support.records_support import write_examples
 
-SPECS = feature_spec.pretraining_features(8, 2, pairs=False)
 # Two documents and padding; one document.
 IDS = [[CLS, 5, 6, SEP, 7, 8, SEP, 0], [CLS, 5, 6, 7, 8, 9, 10, SEP]]
 NUMBERS = [[0, 0, 0, 0, 1, 1, 1, 2], [0] * 8]
@@ -28,13 +28,11 @@ def write(path, input_ids, pairs=False):
         "masked_lm_weights": np.zeros((len(ids), 2), np.float32),
         "next_sentence_labels": np.zeros((len(ids), 1), int),
     }
-    specs = feature_spec.pretraining_features(8, 2)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in feature_spec.encode_examples(specs, columns):
-            writer.write(record)
-    return input_pipeline.open_records(
-        [str(path)], specs if pairs else SPECS, limits={}
+    path = write_examples(
+        path, feature_spec.pretraining_features(8, 2), columns
     )
+    specs = feature_spec.pretraining_features(8, 2, pairs=pairs)
+    return input_pipeline.open_records([path], specs, limits={})
 
 
 def numbered(**batch):

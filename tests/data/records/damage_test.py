@@ -9,20 +9,20 @@ from data.records import damage as record_damage
 from data.records import feature_spec, input_pipeline, tfrecord
 from data.records.damage import Segment
 from data.records.tfrecord import DamagedError
+from tests.support.records_support import write_examples
 
 SPECS = (feature_spec.FeatureSpec("x", 1),)
 # One of them is longer, so that not all records begin at multiples.
 NUMBERS = (1, 2, 300, 4, 5)
 
 
-def encoded(numbers=NUMBERS):
-    return feature_spec.encode_examples(SPECS, {"x": [[n] for n in numbers]})
+def encoded():
+    return feature_spec.encode_examples(SPECS, {"x": [[n] for n in NUMBERS]})
 
 
 def write(path, compression="none", numbers=NUMBERS):
-    with tfrecord.RecordWriter(str(path), compression) as writer:
-        for record in encoded(numbers):
-            writer.write(record)
+    columns = {"x": [[n] for n in numbers]}
+    write_examples(path, SPECS, columns, compression)
     return path.read_bytes()
 
 
@@ -32,12 +32,6 @@ def starts():
     for record in encoded():
         found.append(found[-1] + len(record) + tfrecord.FRAME_BYTES)
     return found
-
-
-NOTHING_LEFT = (
-    "none of {} record files has a record that can be read ({}); copy or write "
-    "them again."
-)
 
 
 def open_files(paths, skip_bad_records=True):
@@ -55,6 +49,12 @@ def values(files):
         files, batch_size=files.count
     ).take(1)
     return batch["x"][:, 0].numpy().tolist()
+
+
+def values_or_damage(files):
+    """As a run reads them: damage is named."""
+    with record_damage.naming_damage(files.segments, files.specs):
+        return values(files)
 
 
 def flipped(data, i, bits=0x10):
@@ -120,7 +120,7 @@ def check_gzip(path):
     try:
         files = open_files([path])
     except ValueError as error:
-        assert str(error) == NOTHING_LEFT.format(1, path)
+        assert str(error).startswith("none of 1 record files has a record")
     else:
         assert values(files) == [*NUMBERS[: files.count]]
 
@@ -165,16 +165,13 @@ def test_what_is_left_out_is_counted(tmp_path, caplog):
     )
     assert values(files) == [1, 4, 1, 2, 300, 4, 1, 2, 300, 4, 5]
     tail = size - begin[4]
-    assert [record.getMessage() for record in caplog.records] == [
-        f"--skip_bad_records: {a}: record 2, at byte {begin[1]} of {size}, is "
-        "cut short or damaged (records kept: 2; left out: 2, and "
-        f"{tail} bytes after damage).",
-        f"--skip_bad_records: {b}: record 5, at byte {begin[4]} of {size - 1}, "
-        "is cut short or damaged (records kept: 4; left out: 0, and "
-        f"{tail - 1} bytes after damage).",
-        "--skip_bad_records: 2 of 3 files are damaged (records kept: 6; left "
-        f"out: 2, and {2 * tail - 1} bytes after damage).",
-    ]
+    of_a, of_b, of_all = caplog.messages
+    assert f"{a}: record 2, at byte {begin[1]} of {size}," in of_a
+    assert f"kept: 2; left out: 2, and {tail} bytes after damage" in of_a
+    assert f"{b}: record 5, at byte {begin[4]} of {size - 1}," in of_b
+    assert f"kept: 4; left out: 0, and {tail - 1} bytes after damage" in of_b
+    assert "--skip_bad_records: 2 of 3 files are damaged" in of_all
+    assert f"kept: 6; left out: 2, and {2 * tail - 1} bytes" in of_all
 
 
 FRAMED = b"".join(map(tfrecord.frame, encoded()))
@@ -203,20 +200,17 @@ def test_a_file_without_a_record_is_left_out(
     with caplog.at_level("WARNING", logger="absl"):
         files = open_files(paths)
     assert values(files) == [*NUMBERS, *NUMBERS]
-    left_out = (
-        f"(records kept: 0; left out: 0, and {num_bytes} bytes after damage)."
-    )
-    separator = " " if damage == "holds no records" else ": "
-    assert caplog.messages == [
-        f"--skip_bad_records: {paths[1]}{separator}{damage} {left_out}",
-        f"--skip_bad_records: 1 of 3 files are damaged {left_out}",
-    ]
-    with pytest.raises(DamagedError) as error:
+    of_file, of_all = caplog.messages
+    assert str(paths[1]) in of_file and damage in of_file
+    assert "--skip_bad_records: 1 of 3 files are damaged" in of_all
+    for message in of_file, of_all:
+        assert f"kept: 0; left out: 0, and {num_bytes} bytes" in message
+    with pytest.raises(DamagedError, match=f"^{paths[1]}.*{damage}; "):
         open_files(paths, skip_bad_records=False)
-    assert str(error.value).startswith(f"{paths[1]}{separator}{damage}; ")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(
+        ValueError, match=f"none of 2 .*{paths[1]}, ...\\); copy"
+    ):
         open_files([paths[1], paths[1]])
-    assert str(error.value) == NOTHING_LEFT.format(2, f"{paths[1]}, ...")
 
 
 def test_records_of_another_format_are_no_damage(tmp_path):
@@ -271,10 +265,7 @@ def test_damage_while_reading_is_named(tmp_path, compression, change, expected):
     with pytest.raises(DamagedError, match=expected) as error:
         with record_damage.naming_damage(files.segments, files.specs):
             list(batches.take(4))
-    assert str(error.value).endswith(
-        " It was undamaged when the run began; the same command resumes from "
-        "the last checkpoint."
-    )
+    assert "the same command resumes from the last" in str(error.value)
 
 
 def test_a_file_cut_between_two_records_is_missed(tmp_path):
@@ -283,8 +274,7 @@ def test_a_file_cut_between_two_records_is_missed(tmp_path):
     files = open_files([path], skip_bad_records=False)
     path.write_bytes(data[: starts()[3]])
     with pytest.raises(DamagedError, match="a: record 4 is cut short"):
-        with record_damage.naming_damage(files.segments, files.specs):
-            values(files)
+        values_or_damage(files)
 
 
 def test_new_damage_in_a_damaged_file_is_named(tmp_path):
@@ -305,12 +295,11 @@ def test_a_record_of_another_length_is_named(tmp_path):
         (feature_spec.FeatureSpec("x", 2),), {"x": [[1, 2]]}
     )
     with tfrecord.RecordWriter(str(path), "none") as writer:
-        for record in [*encoded(range(1000)), *long]:
+        for record in [*encoded()[:1] * 1000, *long]:
             writer.write(record)
     files = open_files([path])
     with pytest.raises(ValueError, match="a, record 1001: feature x .* with 2"):
-        with record_damage.naming_damage(files.segments, files.specs):
-            values(files)
+        values_or_damage(files)
 
 
 def test_other_errors_are_left_as_they_are(tmp_path):

@@ -1,0 +1,11 @@
+"""Small record files."""
+
+from data.records import feature_spec, tfrecord
+
+
+def write_examples(path, specs, columns, compression="none"):
+    """Writes rows, feature name -> values [N, length]; returns the path."""
+    with tfrecord.RecordWriter(str(path), compression) as writer:
+        for record in feature_spec.encode_examples(specs, columns):
+            writer.write(record)
+    return str(path)
