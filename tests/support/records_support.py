@@ -9,3 +9,8 @@ def write_examples(path, specs, columns, compression="none"):
         for record in feature_spec.encode_examples(specs, columns):
             writer.write(record)
     return str(path)
+
+
+def flipped(data, i, bits=0x10):
+    """Bytes with one of them wrong."""
+    return data[:i] + bytes([data[i] ^ bits]) + data[i + 1 :]

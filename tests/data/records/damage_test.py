@@ -9,7 +9,7 @@ from data.records import damage as record_damage
 from data.records import feature_spec, input_pipeline, tfrecord
 from data.records.damage import Segment
 from data.records.tfrecord import DamagedError
-from tests.support.records_support import write_examples
+from tests.support.records_support import flipped, write_examples
 
 SPECS = (feature_spec.FeatureSpec("x", 1),)
 # One of them is longer, so that not all records begin at multiples.
@@ -55,10 +55,6 @@ def values_or_damage(files):
     """As a run reads them: damage is named."""
     with record_damage.naming_damage(files.segments, files.specs):
         return values(files)
-
-
-def flipped(data, i, bits=0x10):
-    return data[:i] + bytes([data[i] ^ bits]) + data[i + 1 :]
 
 
 def kept_without(i):
