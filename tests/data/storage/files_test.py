@@ -14,11 +14,8 @@ def test_patterns_are_expanded_in_their_order(tmp_path):
     for name in ("b.txt", "a.txt", "c.tsv"):
         (tmp_path / name).write_text("")
     found = files.expand_patterns(f"{tmp_path}/c.tsv, {tmp_path}/*.txt")
-    assert [os.path.basename(path) for path in found] == [
-        "c.tsv",
-        "a.txt",
-        "b.txt",
-    ]
+    names = [os.path.basename(path) for path in found]
+    assert names == ["c.tsv", "a.txt", "b.txt"]
 
 
 def test_brackets_and_half_written_files(tmp_path):
@@ -88,54 +85,45 @@ def test_shards_are_found_as_input(tmp_path):
     assert files.expand_patterns(f"{tmp_path}/out@3") == [f"{tmp_path}/out@3"]
 
 
-def test_only_newlines_end_a_line(tmp_path):
-    path = tmp_path / "text"
-    path.write_bytes("\ufeffa\u2028b\x0cc\nd\n\ne".encode())
-    assert list(files.read_lines(str(path))) == ["a\u2028b\x0cc", "d", "", "e"]
-
-
-def test_carriage_returns_are_dropped_as_the_original_does(tmp_path):
-    (tmp_path / "text").write_bytes(b"a\r\nb\rc\n\r\n")
-    assert list(files.read_lines(str(tmp_path / "text"))) == ["a", "bc", ""]
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        # Only newlines end a line.
+        ("\ufeffa\u2028b\x0cc\nd\n\ne", ["a\u2028b\x0cc", "d", "", "e"]),
+        # Carriage returns are dropped, as the original does.
+        ("a\r\nb\rc\n\r\n", ["a", "bc", ""]),
+    ],
+)
+def test_lines(tmp_path, text, lines):
+    (tmp_path / "text").write_bytes(text.encode())
+    assert list(files.read_lines(str(tmp_path / "text"))) == lines
 
 
 def test_one_line_is_decoded():
     place = "corpus.txt", 17
     assert files.decode_line("schön\r\n".encode(), *place) == "schön"
     assert files.decode_line(b"no end", *place) == "no end"
-    message = (
-        "corpus.txt, line 17: byte 4 .* 0xf6, .*`iconv -f latin1 -t utf-8`"
-    )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(
+        ValueError, match="^corpus.txt, line 17: byte 4 .* 0xf6"
+    ):
         files.decode_line(b"sch\xf6n\n", *place)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"a line\n"), "the file is compressed: unpack it with"),
-        ("\ufeffa line\n".encode("utf-16-le"), "is UTF-16: `iconv"),
-        ("\ufeffa line\n".encode("utf-16-be"), "is UTF-16: `iconv"),
+        (gzip.compress(b"a line\n"), "line 1: .*compressed: unpack it with"),
+        ("\ufeffa line\n".encode("utf-16-le"), "line 1: .*is UTF-16: `iconv"),
+        ("\ufeffa line\n".encode("utf-16-be"), "line 1: .*is UTF-16: `iconv"),
+        # Only the beginning of a file says that it is UTF-16.
+        (b"gut\n\xff\xfe bad\n", "line 2: byte 1 .*`iconv -f latin1"),
     ],
-    ids=["gzip", "little", "big"],
+    ids=["gzip", "little", "big", "latin"],
 )
 def test_text_of_another_format_is_named(tmp_path, content, message):
     path = tmp_path / "text"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"text, line 1: .* {message}"):
-        list(files.read_lines(str(path)))
-
-
-def test_undecodable_text_names_file_line_and_byte(tmp_path):
-    path = tmp_path / "latin.txt"
-    path.write_bytes("gut\nschön\n".encode("latin-1"))
-    with pytest.raises(
-        ValueError, match="latin.txt, line 2: byte 4 .* 0xf6.*iconv"
-    ):
-        list(files.read_lines(str(path)))
-    # Only the beginning of a file says that it is UTF-16.
-    path.write_bytes(b"gut\n\xff\xfe bad\n")
-    with pytest.raises(ValueError, match="line 2: byte 1 .* -f latin1"):
+    with pytest.raises(ValueError, match=f"^{path}, {message}"):
         list(files.read_lines(str(path)))
 
 

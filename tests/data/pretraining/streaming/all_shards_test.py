@@ -26,12 +26,6 @@ from tests.data.pretraining.support import (
 
 
 @pytest.fixture
-def out(tmp_path):
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out"
-
-
-@pytest.fixture
 def golden(goldens):
     return {
         "inputs": [goldens / "pretraining_data/corpus.txt"],

@@ -20,12 +20,6 @@ from tests.data.pretraining.support import (
 
 
 @pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out"
-
-
-@pytest.fixture
 def make(tmp_path, vocab):
     """Makes a plan of 30 documents."""
     text = str(write_corpus(tmp_path / "a", 30))
@@ -33,8 +27,8 @@ def make(tmp_path, vocab):
 
 
 @pytest.fixture
-def plan(folder, make):
-    return make(shard_names(folder, 3))
+def plan(out, make):
+    return make(shard_names(out, 3))
 
 
 @pytest.fixture
@@ -42,21 +36,21 @@ def reports(plan):
     return {task.index: write_shard(task) for task in plan.tasks}
 
 
-def test_published_are_the_shards_and_a_manifest(folder, plan, reports):
+def test_published_are_the_shards_and_a_manifest(out, plan, reports):
     assert not [
         path
-        for path in folder.iterdir()
+        for path in out.iterdir()
         if path.name[-1].isdigit() and ".incomplete-" not in path.name
     ]
     counts = all_shards.publish(plan, reports)
     names = [f"out-{i:05d}-of-00003" for i in range(3)]
-    assert sorted(contents(folder)) == [*names, "out@3.manifest.json"]
-    manifest = json.loads((folder / "out@3.manifest.json").read_text())
+    assert sorted(contents(out)) == [*names, "out@3.manifest.json"]
+    manifest = json.loads((out / "out@3.manifest.json").read_text())
     assert manifest["made_from"] == plan.facts
     assert manifest["counts"] == counts
     assert [shard["file"] for shard in manifest["shards"]] == names
     for shard, report in zip(manifest["shards"], reports.values(), strict=True):
-        data = (folder / shard["file"]).read_bytes()
+        data = (out / shard["file"]).read_bytes()
         assert shard["sha256"] == hashlib.sha256(data).hexdigest()
         assert shard["counts"]["bytes"] == len(data)
         assert shard["counts"] == report["counts"]
@@ -65,21 +59,21 @@ def test_published_are_the_shards_and_a_manifest(folder, plan, reports):
 
 
 @pytest.mark.parametrize("names", [("one", "two"), ("x/part", "y/part")])
-def test_files_of_any_names_are_described_beside_each(folder, make, names):
-    paths = [str(folder / name) for name in names]
+def test_files_of_any_names_are_described_beside_each(out, make, names):
+    paths = [str(out / name) for name in names]
     plan = make(paths)
     all_shards.publish(plan, {t.index: write_shard(t) for t in plan.tasks})
     assert list(all_shards.finished_shards(plan)) == [0, 1]
     for path in paths:
         shards = manifests.of_shard(path)["shards"]
         assert [x["file"] for x in shards] == list(map(os.path.basename, paths))
-    found = {str(path) for path in folder.rglob("*") if path.is_file()}
+    found = {str(path) for path in out.rglob("*") if path.is_file()}
     assert found == {*paths, *(f"{path}.manifest.json" for path in paths)}
 
 
 @pytest.mark.parametrize("num_renamed", [0, 1, 2, 3])
 def test_publishing_that_was_cut_short_goes_on(
-    folder, plan, reports, monkeypatch, num_renamed
+    out, plan, reports, monkeypatch, num_renamed
 ):
     renamed = []
 
@@ -98,10 +92,10 @@ def test_publishing_that_was_cut_short_goes_on(
         with pytest.raises(KeyboardInterrupt):
             all_shards.publish(plan, reports)
     assert len(renamed) == num_renamed
-    assert not (folder / "out@3.manifest.json").exists()
+    assert not (out / "out@3.manifest.json").exists()
     assert all_shards.finished_shards(plan) == reports
     all_shards.publish(plan, reports)
-    assert len(contents(folder)) == 4
+    assert len(contents(out)) == 4
 
 
 def test_a_shard_that_is_not_what_its_report_says_is_not_finished(
@@ -132,28 +126,28 @@ def test_a_shard_that_is_not_what_its_report_says_is_not_finished(
     ],
 )
 def test_a_manifest_of_something_else_is_written_over(
-    folder, plan, reports, changed
+    out, plan, reports, changed
 ):
     all_shards.publish(plan, reports)
-    expected = contents(folder)
-    path = folder / "out@3.manifest.json"
+    expected = contents(out)
+    path = out / "out@3.manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
     assert all_shards.finished_shards(plan) == {}
     for task in plan.tasks:
         write_shard(task)
     all_shards.publish(plan, all_shards.finished_shards(plan))
-    assert contents(folder) == expected
+    assert contents(out) == expected
 
 
 def test_what_killed_runs_left_is_removed_and_others_told_of(
-    tmp_path, folder, plan, reports, caplog
+    tmp_path, out, plan, reports, caplog
 ):
     caplog.set_level("INFO", logger="absl")
     # Files of another run, which may be active, are kept.
     other = "out-00001-of-00003.incomplete-0123456789ab"
     others = {other, f"{other}.json", f"{other}.incomplete-7"}
     for name in others | {"out-00001-of-00003.mine"}:
-        (folder / name).write_text("rest")
+        (out / name).write_text("rest")
     pathlib.Path(f"{plan.tasks[1].path}.incomplete-7").write_text("rest")
     buckets = pathlib.Path(f"{plan.tasks[0].path}.shuffle-x")
     buckets.mkdir()
@@ -166,19 +160,19 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     all_shards.publish(plan, reports)
     expected = {*map(os.path.basename, plan.outputs), "out@3.manifest.json"}
     expected |= others | {"out-00001-of-00003.mine"}
-    assert {path.name for path in folder.iterdir()} == expected
+    assert {path.name for path in out.iterdir()} == expected
     assert (target / "kept").exists()
     told = "3 files of unfinished runs with other flags exist"
-    assert caplog.messages[-1].startswith(f"{told}, such as {folder}/{other};")
+    assert caplog.messages[-1].startswith(f"{told}, such as {out}/{other};")
 
 
-def test_shards_of_an_earlier_number_are_logged(folder, plan, reports, caplog):
+def test_shards_of_an_earlier_number_are_logged(out, plan, reports, caplog):
     caplog.set_level("WARNING", logger="absl")
     all_shards.publish(plan, reports)
     assert not caplog.messages
-    (folder / "out-00000-of-00007").write_bytes(b"")
-    (folder / "out-x-00000-of-00007").write_bytes(b"")
+    (out / "out-00000-of-00007").write_bytes(b"")
+    (out / "out-x-00000-of-00007").write_bytes(b"")
     all_shards.publish(plan, reports)
     (message,) = caplog.messages
-    assert f"1 other shards are there, such as {folder}/out-00000" in message
-    assert f"read {folder}/out@3, not {folder}/out-*," in message
+    assert f"1 other shards are there, such as {out}/out-00000" in message
+    assert f"read {out}/out@3, not {out}/out-*," in message
