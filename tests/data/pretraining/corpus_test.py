@@ -178,10 +178,8 @@ def made_up_words(number):
 
 
 def test_too_small_a_text_is_refused():
-    with pytest.raises(
-        ValueError,
-        match="the text has 3 sentences in 2 documents; expected at least",
-    ):
+    message = "3 sentences in 2 documents; expected at least"
+    with pytest.raises(ValueError, match=message):
         corpus.text_documents(["One is here. Two too.", "", "Three as well."])
 
 

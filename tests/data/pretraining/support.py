@@ -64,13 +64,15 @@ def group_of(documents):
     return group
 
 
-def recipe_of(vocab_file, compression="none", **options):
-    options = {"max_seq_length": 64, "max_predictions_per_seq": 10} | options
+def recipe_of(vocab_file, compression="none", split_sentences=False, **options):
+    """The settings of the goldens, or others."""
+    settings = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+    settings |= {"dupe_factor": 2} | options
     return Recipe(
-        PretrainingDataOptions(**{"dupe_factor": 2} | options),
+        PretrainingDataOptions(**settings),
         str(vocab_file),
-        True,
         compression=compression,
+        split_sentences=split_sentences,
     )
 
 

@@ -1,5 +1,6 @@
 """The writer: the original's records, whole files, errors that help."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -19,11 +20,8 @@ from data.pretraining.streaming import all_shards
 from data.records import reading
 from data.storage import files
 from data.text.tokenization import FullTokenizer
+from tests.data.pretraining.support import recipe_of
 
-# The settings that the original's files were written with.
-GOLDEN = PretrainingDataOptions(
-    max_seq_length=64, max_predictions_per_seq=10, dupe_factor=2
-)
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
 WRITTEN = ["in.txt", "out", "out.manifest.json", "vocab.txt"]
 
@@ -51,11 +49,11 @@ def vocab_file(tmp_path):
 
 @pytest.fixture
 def write(tmp_path, vocab_file):
-    def write(text, outputs=("out",), vocab=vocab_file, options=GOLDEN):
+    def write(text, outputs=("out",), vocab=vocab_file, **options):
         path = tmp_path / "in.txt"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         paths = [str(tmp_path / output) for output in outputs]
-        recipe = Recipe(options, str(vocab))
+        recipe = recipe_of(vocab, **options)
         return in_memory.write_pretraining_data([str(path)], paths, recipe)
 
     return write
@@ -65,8 +63,7 @@ def write(tmp_path, vocab_file):
 def test_records_are_the_originals(goldens, tmp_path, whole_words):
     folder = goldens / "pretraining_data"
     outputs = [str(tmp_path / name) for name in ("a", "new_folder/b", "c")]
-    options = GOLDEN.replace(do_whole_word_mask=whole_words)
-    recipe = Recipe(options, str(goldens / "vocab.txt"))
+    recipe = recipe_of(goldens / "vocab.txt", do_whole_word_mask=whole_words)
     counts = in_memory.write_pretraining_data(
         [str(folder / "corpus.txt")], outputs, recipe
     )
@@ -81,14 +78,10 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
 
 
 def test_without_pairs_there_is_one_segment(write, tmp_path):
-    options = GOLDEN.replace(
-        dupe_factor=1,
-        short_seq_prob=0.0,
-        mask_token_prob=0.0,
-        random_token_prob=0.0,
-        next_sentence_prediction=False,
-    )
-    write("old mills\nmill\n\nold\n", options=options)
+    unchanged = {"mask_token_prob": 0.0, "random_token_prob": 0.0}
+    once = {"dupe_factor": 1, "short_seq_prob": 0.0} | unchanged
+    text = "old mills\nmill\n\nold\n"
+    write(text, next_sentence_prediction=False, **once)
     rows = read(tmp_path / "out")
     pad = [0] * 64
     assert sorted(row["input_ids"] for row in rows) == [
@@ -116,8 +109,8 @@ def test_only_blank_lines_part_documents(lines):
             pathlib.Path(path).write_bytes(
                 "".join(f"{line}\n" for line in ["a", *lines, "b"]).encode()
             )
-        recipe = Recipe(PretrainingDataOptions(), str(vocab))
-        group = in_memory.read_documents(paths, make_tools(recipe))
+        tools = make_tools(recipe_of(vocab))
+        group = in_memory.read_documents(paths, tools)
     # As the original: all files are one text, TensorFlow's reader drops
     # carriage returns, and blank is what has nothing but white space.
     expected = [[]]
@@ -146,7 +139,7 @@ def test_a_manifest_of_earlier_records_is_replaced(write, tmp_path, vocab_file):
     (tmp_path / "in.txt").write_text(text)
     records = tmp_path / "out-00000-of-00001"
     all_shards.write_shards(
-        [str(tmp_path / "in.txt")], [str(records)], Recipe(GOLDEN, vocab_file)
+        [str(tmp_path / "in.txt")], [str(records)], recipe_of(vocab_file)
     )
     described = tmp_path / "out@1.manifest.json"
     before = described.read_bytes(), records.read_bytes()
@@ -193,10 +186,10 @@ def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
     # `num_ids` does not count it, so that the model has no row for it.
     longer = tmp_path / "longer.txt"
     longer.write_text("\n".join([*TOKENS, "", ""]))
-    options = GOLDEN.replace(mask_token_prob=0.0, random_token_prob=1.0)
+    options = {"mask_token_prob": 0.0, "random_token_prob": 1.0}
     text = "old mills\nmill\n\nold mill old\n" * 9
     for name, vocab in ("out", vocab_file), ("other", longer):
-        write(text, [name], vocab, options)
+        write(text, [name], vocab, **options)
     rows = read(tmp_path / "other")
     assert rows == read(tmp_path / "out")
     assert max(max(row["input_ids"]) for row in rows) == len(TOKENS) - 1
@@ -235,7 +228,7 @@ def test_a_full_disk_leaves_the_earlier_output(write, tmp_path, monkeypatch):
 
 
 def test_too_few_predictions_are_reported(write, caplog):
-    write("old mill\n", options=GOLDEN.replace(max_seq_length=512))
+    write("old mill\n", max_seq_length=512)
     # 512 * 0.15 = 76.8
     assert "--max_predictions_per_seq=10, but" in caplog.text
     assert "is 77; pass that instead" in caplog.text
@@ -270,19 +263,15 @@ def test_the_program_loads_no_tensorflow(pytestconfig, goldens, tmp_path):
 
 @pytest.mark.slow
 def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
-    import gzip
-
-    text = gzip.decompress(
-        (real_data / "novels" / "novels_train.txt.gz").read_bytes()
+    (tmp_path / "novels.txt").write_bytes(
+        gzip.decompress((real_data / "novels/novels_train.txt.gz").read_bytes())
     )
-    (tmp_path / "novels.txt").write_bytes(text)
+    options = PretrainingDataOptions(dupe_factor=5)
+    vocab = real_data / "vocab/uncased/vocab.txt"
     counts = in_memory.write_pretraining_data(
         [str(tmp_path / "novels.txt")],
         [str(tmp_path / "out")],
-        Recipe(
-            PretrainingDataOptions(dupe_factor=5),
-            str(real_data / "vocab" / "uncased" / "vocab.txt"),
-        ),
+        Recipe(options, str(vocab)),
     )
     assert counts["examples"] == 270_156
     assert reading.count_records(str(tmp_path / "out")) == 270_156

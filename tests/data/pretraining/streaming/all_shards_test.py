@@ -145,18 +145,6 @@ def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):
     assert after[damaged.name] != before[damaged.name]
 
 
-def test_another_flag_makes_all_shards_again(out, golden, logged):
-    write(folder=out, **golden)
-    before = contents(out)
-    recipe = recipe_of(golden["recipe"].vocab_file, masked_lm_prob=0.2)
-    logged.clear()
-    write(golden["inputs"], out, recipe)
-    assert "finished already" not in logged.text
-    after = contents(out)
-    assert after.keys() == before.keys()
-    assert not [name for name in before if after[name] == before[name]]
-
-
 def run_some(number):
     """A runner that ends after some shards, and what it was given."""
     given = []
