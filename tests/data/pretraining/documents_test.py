@@ -19,18 +19,10 @@ NUMBERS = [[0, 0, 0, 0, 1, 1, 1, 2], [0] * 8]
 def write(path, input_ids, pairs=False):
     """Opens records of rows without predictions."""
     ids = np.array(input_ids)
-    columns = {
-        "input_ids": ids,
-        "input_mask": (ids > 0).astype(int),
-        "segment_ids": np.zeros_like(ids),
-        "masked_lm_positions": np.zeros((len(ids), 2), int),
-        "masked_lm_ids": np.zeros((len(ids), 2), int),
-        "masked_lm_weights": np.zeros((len(ids), 2), np.float32),
-        "next_sentence_labels": np.zeros((len(ids), 1), int),
-    }
-    path = write_examples(
-        path, feature_spec.pretraining_features(8, 2), columns
-    )
+    specs = feature_spec.pretraining_features(8, 2)
+    columns = {s.name: np.zeros((len(ids), s.length), s.dtype) for s in specs}
+    columns |= {"input_ids": ids, "input_mask": (ids > 0).astype(int)}
+    path = write_examples(path, specs, columns)
     specs = feature_spec.pretraining_features(8, 2, pairs=pairs)
     return input_pipeline.open_records([path], specs, limits={})
 

@@ -58,8 +58,7 @@ def test_the_originals_records_parse(goldens):
 )
 def test_records_of_another_length_name_the_flag(seq, predictions, message):
     specs = feature_spec.pretraining_features(64, 10)
-    columns = {s.name: np.zeros((1, s.length), int) for s in specs}
-    columns["masked_lm_weights"] = np.zeros((1, 10), np.float32)
+    columns = {s.name: np.zeros((1, s.length), s.dtype) for s in specs}
     (record,) = feature_spec.encode_examples(specs, columns)
     reading.check_record(specs, "in.rec", record)
     other = feature_spec.pretraining_features(seq, predictions)

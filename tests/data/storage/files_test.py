@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import pathlib
 import stat
 
 import pytest
@@ -132,16 +133,11 @@ def test_a_missing_file_is_named(tmp_path):
         list(files.read_lines(str(tmp_path)))
 
 
-def write(path, text):
-    with tf.io.gfile.GFile(path, "w") as file:
-        file.write(text)
-
-
 def test_files_appear_together(tmp_path):
     paths = [str(tmp_path / "new/a"), str(tmp_path / "new/b")]
     with files.whole_files(paths) as temporary:
         for path in temporary:
-            write(path, "x")
+            pathlib.Path(path).write_text("x")
         assert not any(map(os.path.exists, paths))
     assert sorted(os.listdir(tmp_path / "new")) == ["a", "b"]
 
@@ -151,7 +147,7 @@ def test_an_error_leaves_what_was_there(tmp_path):
     path.write_text("before")
     with pytest.raises(KeyError):
         with files.whole_files([str(path)]) as (temporary,):
-            write(temporary, "half")
+            pathlib.Path(temporary).write_text("half")
             raise KeyError
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["a"]
@@ -177,7 +173,7 @@ def test_an_error_between_two_files_says_which_one_changed(tmp_path):
     with pytest.raises(OSError, match=f"Changed there: {first};"):
         with files.whole_files([str(first), str(second)]) as temporary:
             for path in temporary:
-                write(path, "x")
+                pathlib.Path(path).write_text("x")
             second.mkdir()
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
@@ -194,7 +190,7 @@ def test_the_target_of_a_link_is_written(tmp_path, is_there):
     with files.whole_files([link]) as (temporary,):
         # On the target's disk, so that it can be renamed.
         assert os.path.dirname(temporary) == str(tmp_path / "disk")
-        write(temporary, "whole")
+        pathlib.Path(temporary).write_text("whole")
         assert not is_there or target.read_text() == "before"
     assert os.path.islink(link) and target.read_text() == "whole"
     files.write_text(f"{tmp_path}/disk/next", "renamed")
@@ -229,7 +225,7 @@ def test_a_device_or_pipe_is_written_and_stays(tmp_path, make, by_link):
         with pytest.raises(KeyError):
             with files.whole_files([path, f"{tmp_path}/file"]) as temporary:
                 assert temporary[0] == path
-                write(temporary[1], "half")
+                pathlib.Path(temporary[1]).write_text("half")
                 raise KeyError
     assert os.stat(path).st_mode == kind
     assert sorted(os.listdir(tmp_path)) == before
