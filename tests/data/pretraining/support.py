@@ -8,6 +8,7 @@ from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.groups import DocumentGroup
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
+from data.pretraining.streaming.corpus import read_block
 from data.records import tfrecord
 
 CLS, SEP, MASK = 2, 3, 4
@@ -122,6 +123,21 @@ def write_number_vocab(path, num_documents):
     tokens += map(str, range(num_documents))
     path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
     return path
+
+
+def lines_of(blocks):
+    """Joins the documents of blocks: number -> lines."""
+    documents = {}
+    for block in blocks:
+        numbers = []
+        for number, lines in read_block(block):
+            documents.setdefault(number, []).extend(lines)
+            numbers.append(number)
+        # A block's documents are counted on from its first.
+        assert numbers == [
+            *range(block.number, block.number + block.num_documents)
+        ]
+    return documents
 
 
 def decode(recipe, serialized):

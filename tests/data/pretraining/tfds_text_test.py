@@ -125,14 +125,14 @@ def test_a_run_that_ended_half_way_begins_again(
     data_dir, tmp_path, monkeypatch
 ):
     whole = text_of(write(data_dir, tmp_path / "whole", max_bytes=300))
-    open_text = tfds.open_text
 
-    def open_half(*arguments):
+    def open_half(*arguments, inner=tfds.open_text):
+        opened = inner(*arguments)
+
         def read_half():
             yield from itertools.islice(opened.texts, 20)
             raise KeyboardInterrupt
 
-        opened = open_text(*arguments)
         return opened._replace(texts=read_half())
 
     with monkeypatch.context() as patched:

@@ -78,10 +78,10 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
 
 
 def test_without_pairs_there_is_one_segment(write, tmp_path):
-    unchanged = {"mask_token_prob": 0.0, "random_token_prob": 0.0}
-    once = {"dupe_factor": 1, "short_seq_prob": 0.0} | unchanged
+    options = {"dupe_factor": 1, "short_seq_prob": 0.0}
+    options |= {"mask_token_prob": 0.0, "random_token_prob": 0.0}
     text = "old mills\nmill\n\nold\n"
-    write(text, next_sentence_prediction=False, **once)
+    write(text, next_sentence_prediction=False, **options)
     rows = read(tmp_path / "out")
     pad = [0] * 64
     assert sorted(row["input_ids"] for row in rows) == [

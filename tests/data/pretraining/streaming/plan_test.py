@@ -9,8 +9,13 @@ import pytest
 from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.streaming import corpus
 from data.pretraining.streaming import plan as planning
-from data.pretraining.streaming.corpus import Block, read_block
-from tests.data.pretraining.support import recipe_of, shard_names, write_corpus
+from data.pretraining.streaming.corpus import Block
+from tests.data.pretraining.support import (
+    lines_of,
+    recipe_of,
+    shard_names,
+    write_corpus,
+)
 
 
 @pytest.fixture
@@ -31,15 +36,6 @@ def mark_of(plan):
     return mark
 
 
-def documents_of(blocks):
-    """Number -> lines."""
-    documents = {}
-    for block in blocks:
-        for number, lines in read_block(block):
-            documents.setdefault(number, []).extend(lines)
-    return documents
-
-
 def test_every_document_is_in_one_shard(tmp_path, make):
     inputs = [
         write_corpus(tmp_path / "a", 37),
@@ -52,11 +48,11 @@ def test_every_document_is_in_one_shard(tmp_path, make):
     blocks = [block for task in plan.tasks for block in task.blocks]
     assert len(set(blocks)) == len(blocks)
     # Numbers count through all files, in their order.
-    assert documents_of(blocks) == {d: [f"{d} {d} {d}"] * 4 for d in range(100)}
-    per_shard = [documents_of(task.blocks).keys() for task in plan.tasks]
+    assert lines_of(blocks) == {d: [f"{d} {d} {d}"] * 4 for d in range(100)}
+    per_shard = [lines_of(task.blocks).keys() for task in plan.tasks]
     assert sum(map(len, per_shard)) == 100
     # Not in the order of the text.
-    assert list(documents_of(blocks)) != sorted(documents_of(blocks))
+    assert list(lines_of(blocks)) != sorted(lines_of(blocks))
 
 
 def test_the_plan_does_not_depend_on_time_place_or_scanner(tmp_path, make):
@@ -79,7 +75,7 @@ def test_another_seed_deals_otherwise(tmp_path, make):
     path = write_corpus(tmp_path / "a", 100)
     plans = [make(path, random_seed=seed) for seed in (1, 2, -1)]
     first, second, third = (
-        [documents_of(task.blocks) for task in plan.tasks] for plan in plans
+        [lines_of(task.blocks) for task in plan.tasks] for plan in plans
     )
     assert first != second != third != first
 
@@ -138,7 +134,7 @@ def test_few_large_documents_among_small_ones_fill_all_shards(tmp_path, make):
     large = "1 1 1\n" * 20_000
     path.write_text(f"{large}\n2\n\n3\n\n{large}\n4\n")
     plan = make(path, num_shards=5)
-    numbers = [list(documents_of(task.blocks)) for task in plan.tasks]
+    numbers = [list(lines_of(task.blocks)) for task in plan.tasks]
     assert sorted(sum(numbers, [])) == [0, 1, 2, 3, 4]
     assert all(numbers)
 
@@ -150,7 +146,7 @@ def test_a_document_longer_than_a_block_fills_several_shards(
     path = tmp_path / "a"
     path.write_text("1 1 1\n" * 100)
     plan = make(path, num_shards=3, next_sentence_prediction=False)
-    assert [len(documents_of(task.blocks)) for task in plan.tasks] == [1, 1, 1]
+    assert [len(lines_of(task.blocks)) for task in plan.tasks] == [1, 1, 1]
     assert {block.number for task in plan.tasks for block in task.blocks} == {0}
 
 
@@ -169,7 +165,7 @@ def test_one_document_is_refused_only_for_pairs(tmp_path, make):
         make(path, num_shards=1)
     plan = make(path, num_shards=1, next_sentence_prediction=False)
     (task,) = plan.tasks
-    assert list(documents_of(task.blocks)) == [0]
+    assert list(lines_of(task.blocks)) == [0]
 
 
 def test_a_corpus_without_text_is_refused(tmp_path, make):
