@@ -152,12 +152,12 @@ def finished_shards(plan: Plan) -> Reports:
     reports = {}
     manifest = manifests.of_shard(plan.tasks[0].output)
     is_same = manifest.get("made_from") == plan.facts
-    published = manifest["shards"] if is_same else [None] * len(plan.tasks)
-    for task, other in zip(plan.tasks, published, strict=True):
-        report = shards.load_report(task.path) or other
+    published = dict(enumerate(manifest["shards"] if is_same else ()))
+    for task in plan.tasks:
+        report = shards.load_report(task.path) or published.get(task.index, {})
         # Without the first file, the shard has its final name: the run ended
         # or was stopped while it renamed the shards.
-        if report and any(
+        if "sha256" in report and any(
             manifests.is_complete(path, report["sha256"])
             for path in (task.path, task.output)
         ):

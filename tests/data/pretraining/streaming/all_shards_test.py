@@ -139,6 +139,19 @@ def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):
     assert after[damaged.name] != before[damaged.name]
 
 
+def test_shards_that_a_manifest_does_not_list_are_made_again(
+    out, golden, logged
+):
+    write(folder=out, num_shards=3, **golden)
+    expected, path = contents(out), out / "out@3.manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["shards"][2], manifest["shards"][1]["sha256"]
+    path.write_text(json.dumps(manifest))
+    write(folder=out, num_shards=3, **golden)
+    assert "1 of 3 shards are finished already." in logged.messages
+    assert contents(out) == expected
+
+
 def run_some(number):
     """A runner that ends after some shards, and what it was given."""
     given = []
