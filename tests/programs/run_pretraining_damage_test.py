@@ -6,7 +6,7 @@ import pytest
 
 from data.storage import files
 from modeling import BertConfig
-from tests.support.pretraining_support import RECORDS
+from tests.support.pretraining_support import RECORDS, refused
 from training.pretraining import run_records
 from training.runs import pretraining
 
@@ -23,12 +23,10 @@ def damaged(goldens, tmp_path):
 
 def test_damage_is_refused_with_its_place_and_the_remedy(options, damaged):
     path, second = damaged
-    with pytest.raises(ValueError) as error:
-        pretraining.run(options.replace(input_file=path))
-    message = str(error.value)
-    place = f"{path}: record 2, at byte {second} of {files.size(path)}, is cut"
-    assert message.startswith(place)
-    assert "copy or write the file again. Or pass --skip_bad_records" in message
+    message = (
+        f"^{path}: record 2, at byte {second} of {files.size(path)}, is cu"
+    )
+    refused(options, f"{message}.* --skip_bad_records", input_file=path)
 
 
 def test_damage_is_left_out_on_request(options, damaged, caplog):
@@ -37,10 +35,10 @@ def test_damage_is_left_out_on_request(options, damaged, caplog):
         pretraining.run(options.replace(input_file=path, skip_bad_records=True))
     # The golden file holds 337.
     assert f"{path}: 1 files, 336 examples." in caplog.messages
-    assert (
-        "--skip_bad_records: 1 of 1 files are damaged (records kept: 336; left "
-        "out: 1, and 0 bytes after damage)."
-    ) in caplog.messages
+    message = (
+        "1 of 1 files are damaged (records kept: 336; left out: 1, and 0 b"
+    )
+    assert message in caplog.text
 
 
 def test_an_empty_file_is_left_out_on_request(
@@ -49,17 +47,12 @@ def test_an_empty_file_is_left_out_on_request(
     path = tmp_path / "empty"
     path.touch()
     options = options.replace(input_file=f"{path},{goldens / RECORDS}")
-    with pytest.raises(ValueError) as error:
-        pretraining.run(options)
-    message = f"{path} holds no records; write it again. Or pass --skip_bad_rec"
-    assert str(error.value).startswith(message)
+    refused(options, f"^{path} holds no records; .* --skip_bad_records")
     with caplog.at_level("INFO", logger="absl"):
         pretraining.run(options.replace(skip_bad_records=True))
     assert f"{options.input_file}: 2 files, 337 examples." in caplog.messages
-    assert (
-        f"--skip_bad_records: {path} holds no records (records kept: 0; left "
-        "out: 0, and 0 bytes after damage)."
-    ) in caplog.messages
+    message = f"--skip_bad_records: {path} holds no records (records kept: 0; "
+    assert message in caplog.text
 
 
 def test_a_file_cut_between_records_is_told_by_its_manifest(
@@ -77,17 +70,12 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
         changed = options.replace(**changes)
         return run_records.open_records(path, changed, config, {}, {})
 
-    with pytest.raises(ValueError) as error:
+    message = f"{path} has 1 of 337 records of its manifest"
+    with pytest.raises(ValueError, match=f"^{message};.* --skip_bad_records"):
         open_records()
-    assert str(error.value).startswith(
-        f"{path} has 1 of 337 records of its manifest; copy or write the file "
-        "again. Or pass --skip_bad_records"
-    )
     with caplog.at_level("WARNING", logger="absl"):
         assert open_records(skip_bad_records=True).count == 1
-    assert caplog.messages == [
-        f"--skip_bad_records: {path} has 1 of 337 records of its manifest."
-    ]
+    assert caplog.messages == [f"--skip_bad_records: {message}."]
     # A shard in another folder has the same name.
     other = {"file": "damaged.tf_record", "counts": {"examples": 1}}
     for shards in ([shard, other], [other, shard]):
@@ -107,10 +95,7 @@ def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):
 
     # All input is checked before.
     monkeypatch.setattr(pretraining.Start, "keep", damage)
-    with pytest.raises(ValueError) as error:
-        pretraining.run(options.replace(input_file=str(path)))
-    message = str(error.value)
-    assert message.startswith(
-        f"{path}: record 1, at byte 0 of {len(content)}, "
+    message = (
+        f"^{path}: record 1, at byte 0 of {len(content)}, .*undamaged when"
     )
-    assert "undamaged when the run began; the same command resumes" in message
+    refused(options, f"{message}.* same command resumes", input_file=str(path))
