@@ -75,12 +75,9 @@ PROGRAMS = pytest.mark.parametrize("program", [classify, answer, extract])
 def test_an_electra_is_refused_for_a_bert_s_configuration(
     goldens, released, tmp_path, program
 ):
-    config_file = str(goldens / "first_layer.json")
-    with pytest.raises(
-        ValueError,
-        match="electra_small is an ELECTRA, but the configuration is that of a "
-        "BERT.*configs/electra_small.json",
-    ):
+    config_file = f"{goldens}/first_layer.json"
+    message = "electra_small is an ELECTRA, but .* BERT.*configs/electra_small"
+    with pytest.raises(ValueError, match=message):
         program(goldens, released[0], config_file, tmp_path)
     assert not list(tmp_path.glob("out/model.ckpt*"))
 
@@ -89,10 +86,9 @@ def test_an_electra_is_refused_for_a_bert_s_configuration(
 def test_a_bert_is_refused_for_an_electra_s_configuration(
     goldens, released, bert_folder, tmp_path, program
 ):
-    config_file = str(released[0] / "bert_config.json")
-    with pytest.raises(
-        ValueError, match="bert_model.ckpt is a BERT, but .* of an ELECTRA"
-    ):
+    config_file = f"{released[0]}/bert_config.json"
+    message = "bert_model.ckpt is a BERT, but .* of an ELECTRA"
+    with pytest.raises(ValueError, match=message):
         program(goldens, bert_folder, config_file, tmp_path)
     assert not list(tmp_path.glob("out/model.ckpt*"))
 
@@ -163,10 +159,9 @@ def test_a_classifier_is_trained_with_the_decay(goldens, released, tmp_path):
 
 def test_a_left_to_right_model_fills_no_masks(goldens, bert_folder, tmp_path):
     folder = write_released(goldens, tmp_path / "left")
-    values = json.loads((goldens / "first_layer.json").read_text())
-    (tmp_path / "left/bert_config.json").write_text(
-        json.dumps(values | {"left_to_right": True})
-    )
+    config = tmp_path / "left/bert_config.json"
+    values = json.loads(config.read_text())
+    config.write_text(json.dumps(values | {"left_to_right": True}))
     model = bert.load(folder)
     assert model.kind == "pretraining"
     with pytest.raises(ValueError, match="reads left to right.*does not see"):

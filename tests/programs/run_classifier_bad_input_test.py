@@ -1,6 +1,7 @@
 """Bad input of run_classifier.py is refused early, or handled."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,10 +10,7 @@ from data.text import vocabulary
 from modeling import BertConfig, TaskModel, checkpoints
 from tests.support import fork_server, rounding
 from tests.support.classifier_support import write_table
-from tests.training.finetuning_support import (
-    MRPC,
-    run_table,
-)
+from tests.training.finetuning_support import MRPC, run_table
 from training.config.run_options import DeviceOptions
 from training.devices import session
 
@@ -104,12 +102,10 @@ def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
 
 
 def test_a_set_that_the_task_has_not_is_named(goldens, tmp_path):
-    for flag in ("train", "eval"):
-        with pytest.raises(
-            ValueError,
-            match=f"--task_name=ax has no set for --do_{flag}, only diagnostic",
-        ):
-            run_table(goldens, tmp_path, task_name="ax", **{f"do_{flag}": True})
+    for flag in "do_train", "do_eval":
+        message = f"--task_name=ax has no set for --{flag}, only diagnostic"
+        with pytest.raises(ValueError, match=message):
+            run_table(goldens, tmp_path, task_name="ax", **{flag: True})
 
 
 def test_a_window_beyond_the_model_is_refused_before_records(goldens, tmp_path):
@@ -133,9 +129,8 @@ def test_labels_that_are_not_the_model_s_are_refused(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     out = tmp_path / "out"
     out.mkdir()
-    for suffix in (".index", ".data-00000-of-00001"):
-        source = goldens / f"{MRPC}{suffix}"
-        (out / f"model.ckpt-16{suffix}").write_bytes(source.read_bytes())
+    for path in (goldens / MRPC).parent.glob("model.ckpt-16.*"):
+        shutil.copy(path, out)
     (out / "labels.txt").write_text("b\na\n", "utf-8")
     # Without training the train set is not opened: the model's labels count.
     expected = r"dev.jsonl, line 1: column 'label' .* expected one of b, a"
@@ -148,18 +143,10 @@ def test_a_watched_training_ends_with_an_evaluation_of_each_example(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")  # 24 rows to train on
-    outcome = run_table(
-        goldens,
-        tmp_path,
-        {
-            "num_train_epochs": 2.0,
-            "train_batch_size": 4,
-            "eval_every_steps": 3,
-            "eval_batch_size": 1,
-        },
-        do_train=True,
-        do_eval=False,
-    )
+    changes = {"num_train_epochs": 2.0, "train_batch_size": 4}
+    changes |= {"eval_every_steps": 3, "eval_batch_size": 1}
+    do = {"do_train": True, "do_eval": False}
+    outcome = run_table(goldens, tmp_path, changes, **do)
     found = json.loads((tmp_path / "out/metrics.json").read_text("utf-8"))
     assert found.pop("details")["dev"]["confusion_matrix"]
     facts = {"global_step": 12, "max_seq_length": 24}

@@ -15,7 +15,7 @@ from data.squad.examples import read_examples
 from data.squad.scoring import normalize_answer
 from tests.support import fork_server
 from tests.support.tfds_support import TEXT, prepare
-from tests.training.squad_support import LOGIT
+from tests.training.squad_support import LOGIT, questions_of
 from training.export.predictor import Predictor
 
 LENGTHS = ["--max_seq_length=96", "--doc_stride=32", "--max_query_length=16"]
@@ -74,12 +74,7 @@ def test_an_export_is_of_the_model_as_it_is_made(answered, goldens):
 
 def test_every_question_is_answered_in_all_files(answered, goldens):
     folder, log = answered
-    gold = [
-        question["id"]
-        for article in read(goldens / "squad/dev-v2.0.json")["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    ]
+    gold = list(questions_of(goldens / "squad/dev-v2.0.json"))
     predictions = read(folder / "predictions.json")
     nbest = read(folder / "nbest_predictions.json")
     odds = read(folder / "null_odds.json")
