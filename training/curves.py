@@ -1,5 +1,6 @@
 """Learning curves of runs side by side, from their TensorBoard events."""
 
+import itertools
 import math
 import os
 import re
@@ -21,6 +22,7 @@ _SEED = re.compile(r"-?seed\d+")
 # evaluation's loss but for the weights of its batches.
 _LEFT_OUT = re.compile(r"/sec|learning_rate|global_step|^eval_loss$")
 _COLUMNS = 3
+_COLORS = 10  # of matplotlib's C0, C1, ..., which are easily told apart
 _DPI = 110
 
 
@@ -30,21 +32,21 @@ def read(patterns: Sequence[str]) -> Runs:
     Raises:
       FileNotFoundError: a pattern matches no folder with events.
     """
-    found: dict = {}
-    seen: set[str] = set()
+    found: dict[str, list] = {}
     for pattern in patterns:
         folders = [pattern] if files.exists(pattern) else files.find(pattern)
-        folders = {folder.rstrip("/") for folder in folders}
-        points = [x for f in sorted(folders - seen) for x in _events(f)]
-        if not points and not folders & seen:
+        folders = sorted({folder.rstrip("/") for folder in folders})
+        curves = {folder: [*_events(folder)] for folder in folders}
+        if not any(curves.values()):
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
                 "events.out.tfevents*); give the output_dir of a run."
             )
-        seen |= folders
-        for name, tag, curve in points:
-            found.setdefault(name, {}).setdefault(tag, []).append(curve)
-    return found
+        found |= curves
+    runs: dict = {}
+    for name, tag, curve in itertools.chain(*found.values()):
+        runs.setdefault(name, {}).setdefault(tag, []).append(curve)
+    return runs
 
 
 def _events(folder: str) -> Iterator[tuple[tuple[str, str], str, Curve]]:
@@ -83,6 +85,9 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
     panels = figure.subplots(rows, columns, squeeze=False)
     names = dict.fromkeys(name for name, _ in runs)
     colors = {name: f"C{i}" for i, name in enumerate(names)}
+    if len(colors) > _COLORS:
+        palette = matplotlib.colormaps["turbo"].resampled(len(colors))
+        colors = {name: palette(i) for i, name in enumerate(names)}
     for axis, tag in zip(panels.flat, tags, strict=False):
         axis.set_title(tag, fontsize="medium")
         for (name, part), curves in runs.items():

@@ -40,6 +40,8 @@ from data.tasks.tfds import make_tfds_task
 
 # Options that name the files of a table; without a folder they are whole paths.
 FILES = ("train_file", "dev_file", "test_file")
+# A data set of tensorflow-datasets has splits and typed values, not files.
+_OF_FILES = (*FILES, "quoted", "separator", "drop_missing")
 _NOT_OF_TABLES = ("tfds", "tfds_data_dir", "dev_share")
 
 for _module in pkgutil.iter_modules(__path__):
@@ -57,10 +59,9 @@ def get_task(name: str, data_dir: str | None, **options: Any) -> Task:
     require_task(name)
     options = {o: value for o, value in options.items() if value is not None}
     tfds, folder = options.pop("tfds", None), options.pop("tfds_data_dir", None)
-    # A data set of tensorflow-datasets has splits, not files.
     unread, where = (), ""
     if tfds is not None:
-        unread, where = FILES, f" with --tfds={tfds}"
+        unread, where = _OF_FILES, f" with --tfds={tfds}"
     known = [option for option in task_options(name) if option not in unread]
     for option in options:
         if option not in known:

@@ -93,9 +93,7 @@ def test_two_labels_are_told_apart_by_the_threshold_of_the_second():
     raw = np.array([[0.7, 0.3], [0.9, 0.1]], np.float32)
     assert decide("classification", raw).tolist() == [0, 0]
     assert decide("classification", raw, (0.8, 0.2)).tolist() == [1, 0]
-
-
-def test_three_labels_are_answered_by_the_most_probable():
+    # Of three the most probable is the answer.
     raw = np.array([[0.5, 0.4, 0.1]], np.float32)
     assert decide("classification", raw, (0.9, 0.1, 0.1)).tolist() == [0]
 
@@ -105,9 +103,8 @@ def test_a_set_without_an_error_leaves_the_temperature():
     found = fit("classification", np.array([0, 1] * 9), raw)
     assert found.temperature == 1
     assert 0.1 < found.thresholds[1] < 0.8
-    np.testing.assert_array_equal(
-        found.probabilities(raw, "classification"), raw
-    )
+    calibrated = found.probabilities(raw, "classification")
+    np.testing.assert_array_equal(calibrated, raw)
 
 
 def test_a_threshold_parts_neighbors_among_float32_numbers():

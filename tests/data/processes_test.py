@@ -10,8 +10,15 @@ import threading
 import pytest
 
 from data import processes
-from tests.data import workers_support
-from tests.data.workers_support import HANGS, wait_for
+from tests.data.workers_support import (
+    HANGS,
+    double,
+    fail,
+    kill_itself,
+    kill_itself_while_it_counts,
+    name_big_modules,
+    wait_for,
+)
 
 PARENT = """
 import sys
@@ -43,14 +50,10 @@ def test_all_results_and_all_progress_come(num_processes):
     told = []
     with processes.Workers(num_processes) as some:
         results = set(
-            some.run(
-                workers_support.double,
-                [1, 2, 3, 4],
-                lambda *more: told.append(more),
-            )
+            some.run(double, [1, 2, 3, 4], lambda *more: told.append(more))
         )
         assert list(some.map(pow, [2, 3, 4], [1, 2, 3])) == [2, 9, 64]
-        assert list(some.run(workers_support.double, [], nothing)) == []
+        assert list(some.run(double, [], nothing)) == []
     assert results == {2, 4, 6, 8}
     assert [sum(counts) for counts in zip(*told, strict=True)] == [10, 4]
 
@@ -59,14 +62,11 @@ def test_all_results_and_all_progress_come(num_processes):
 def test_an_error_of_a_task_is_raised_here(num_processes):
     with pytest.raises(ValueError, match="^text.txt, line 7: is bad$"):
         with processes.Workers(num_processes) as some:
-            list(some.run(workers_support.fail, range(4), nothing))
+            list(some.run(fail, range(4), nothing))
 
 
 @pytest.mark.parametrize("is_map", [False, True])
-@pytest.mark.parametrize(
-    "task",
-    [workers_support.kill_itself, workers_support.kill_itself_while_it_counts],
-)
+@pytest.mark.parametrize("task", [kill_itself, kill_itself_while_it_counts])
 def test_a_killed_worker_is_an_error(task, is_map):
     message = "^a worker process was killed, .*with fewer --num_processes.$"
     with pytest.raises(OSError, match=message):
@@ -82,9 +82,7 @@ def test_workers_do_not_load_what_they_do_not_need():
     import tensorflow  # noqa: F401
 
     with processes.Workers(2) as some:
-        assert list(
-            some.run(workers_support.name_big_modules, [0], nothing)
-        ) == [[]]
+        assert list(some.run(name_big_modules, [0], nothing)) == [[]]
 
 
 def start(root, folder, task):

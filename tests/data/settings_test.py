@@ -3,14 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from data.settings import (
-    Settings,
-    check_names,
-    fields_of,
-    group,
-    make,
-    setting,
-)
+from data.settings import Settings, check_names, fields_of, group, make, setting
 
 
 class Inner(Settings):
@@ -83,10 +76,7 @@ def test_values_are_made_of_the_types_of_their_fields():
     [
         ({"folder": 3}, "--folder=3; it must be a string, not a value of the "),
         ({"share": True}, "--share=True; it must be a number"),
-        (
-            {"some_rates": 0.5},
-            "--some_rates=0.5; it must be a list, each item ",
-        ),
+        ({"some_rates": 0.5}, "--some_rates=0.5; it must be a list, each item"),
         ({"some_rates": "ab"}, "--some_rates='ab'; it must be a list, each it"),
         ({"some_rates": ["a"]}, r"--some_rates=\['a'\]; it must be a list"),
         ({"size": None}, "--size=None; it must be a whole number"),
@@ -122,10 +112,10 @@ def test_fields():
 
 
 def test_a_name_that_is_no_setting_is_refused_with_the_nearest():
-    check_names(["kind", "rate"], {"kind", "rate", "folder"}, "")
-    for name, nearest in (("rates", " (the nearest is rate)"), ("zzz", "")):
-        with pytest.raises(ValueError) as error:
-            check_names(["kind", name], {"kind", "rate"}, "give kind or rate")
-        assert str(error.value) == (
-            f"there is no setting {name!r}{nearest}; give kind or rate."
-        )
+    names = {"kind", "rate"}
+    check_names(["kind", "rate"], names | {"folder"}, "")
+    fault = r"no setting 'rates' \(the nearest is rate\); give kind or rate."
+    with pytest.raises(ValueError, match=fault):
+        check_names(["kind", "rates"], names, "give kind or rate")
+    with pytest.raises(ValueError, match="no setting 'zzz'; give kind or rate"):
+        check_names(["kind", "zzz"], names, "give kind or rate")

@@ -1,5 +1,3 @@
-"""Tables of the log."""
-
 import pytest
 
 from data import tables

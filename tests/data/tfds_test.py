@@ -38,28 +38,23 @@ def test_a_part_of_a_split_is_the_beginning_of_the_whole(data_dir):
         (
             "wiki40c/en",
             {},
-            "--tfds=wiki40c/en: tensorflow-datasets knows no such data set "
-            r"\(the nearest is wiki40b\), and none is prepared in /.*; for "
-            "yours give --tfds_data_dir",
+            r": .*no such data set \(the nearest is wiki40b\), and none is "
+            "prepared in /.*; for yours give --tfds_data_dir",
         ),
-        ("wiki40b/xx", {}, r"--tfds=wiki40b/xx \(looked in /.*config"),
-        ("my_set:9.9.9", {}, "--tfds=my_set:9.9.9: .*no such data set"),
-        ("my set!", {}, "--tfds=my set! .*must be of the following format"),
-        (
-            "my_set",
-            {"split": "text"},
-            "--tfds=my_set: there is no split 'text'; it has train, and parts",
-        ),
+        ("wiki40b/xx", {}, r" \(looked in /.*config"),
+        ("my_set:9.9.9", {}, ": .*no such data set"),
+        ("my set!", {}, " .*must be of the following format"),
+        ("my_set", {"split": "text"}, ": there is no split 'text'; it has"),
         (
             "my_set",
             {"text_key": "id"},
-            "--tfds=my_set has no string feature 'id'; give another with "
-            r"--tfds_text_key. Its features: FeaturesDict\(\{ 'id': int64",
+            " has no string feature 'id'; give another with --tfds_text_key. "
+            r"Its features: FeaturesDict\(\{ 'id': int64",
         ),
     ],
 )
 def test_what_cannot_be_found_is_an_error(data_dir, name, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"--tfds={name}{message}"):
         read(name, data_dir, **options)
 
 
@@ -85,10 +80,8 @@ def test_a_damaged_data_set_is_an_error(data_dir, tmp_path, reader):
     shutil.copytree(f"{data_dir}/my_set", tmp_path / "my_set")
     (shard,) = (tmp_path / "my_set/1.2.0").glob("*-00001-of-*")
     shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(
-        ValueError,
-        match="1.2.0 cannot be read after example .*truncated.*prepare it",
-    ):
+    fault = "1.2.0 cannot be read after example .*truncated.*prepare it"
+    with pytest.raises(ValueError, match=fault):
         reader("my_set", tmp_path)
 
 
@@ -110,10 +103,9 @@ class OfflineSet(tfds.core.GeneratorBasedBuilder):
 
 
 def test_a_data_set_that_cannot_be_had_says_how_to_prepare_it(tmp_path):
-    with pytest.raises(
-        OSError,
-        match=f"--tfds=offline_set is not prepared in {tmp_path}/offline_set/1."
-        "0.0, and preparing it failed: OSError: no network.*`tfds build "
-        "offline_set --data_dir=DIR`, then give --tfds_data_dir=DIR",
-    ):
+    fault = (
+        f"--tfds=offline_set is not prepared in {tmp_path}/offline_set/1.0.0, "
+        "and .*OSError: no network.*`tfds build offline_set --data_dir=DIR`"
+    )
+    with pytest.raises(OSError, match=f"{fault}.*--tfds_data_dir=DIR"):
         read("offline_set", tmp_path)

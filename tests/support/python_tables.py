@@ -17,7 +17,7 @@ class Frame:
 
     def __init__(self, **columns):
         self._columns = {n: np.array(x, object) for n, x in columns.items()}
-        self.columns = list(columns)
+        self.columns = np.array(list(columns), object)
 
     def __getitem__(self, name):
         return self._columns[name]

@@ -9,8 +9,9 @@ from data.finetuning import features
 from data.tasks import ChoiceExample, InputExample, TaggingExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
-from modeling import BertConfig, TaskModel, checkpoints
+from modeling import BertConfig, TaskModel
 from tests.support import fork_server, rounding
+from tests.support.model_folder_support import write_weights
 from training.start.description import TaskDescription
 
 # A server's loader: a plain Session, no Python of the model.
@@ -70,10 +71,9 @@ def finished_run(goldens, folder, kind, is_pair=False, **changes):
     labels = LABELS.get(kind, ("no", "yes"))
     arguments = {"kind": kind, "num_labels": max(1, len(labels))}
     model = TaskModel(config, **arguments)
-    weights = checkpoints.variables_by_name(model.layers)
-    weights["output_weights"].assign(weights["output_weights"] * 10)
+    model.head.output_weights.assign(model.head.output_weights * 10)
     prefix = folder / "model.ckpt-60"
-    checkpoints.write(str(prefix), {n: v.numpy() for n, v in weights.items()})
+    write_weights(prefix, model)
     (folder / "bert_config.json").write_text(config.to_json_string())
     TaskDescription(
         task_name="made",

@@ -98,3 +98,11 @@ def test_a_tag_that_no_run_has_is_refused(runs):
     with pytest.raises(ValueError, match="--tags=lost: .* learning_rate, loss"):
         curves.draw(found, f"{runs}/a.png", ["loss", "lost"])
     assert not (runs / "a.png").exists()
+
+
+def test_each_of_many_runs_has_its_color(tmp_path, monkeypatch):
+    runs = {(f"run{i}", ""): {"loss": [{1: i}]} for i in range(23)}
+    colors = []
+    monkeypatch.setattr(curves, "_draw_curves", lambda *x: colors.append(x[-1]))
+    curves.draw(runs, str(tmp_path / "a.png"))
+    assert len(set(colors)) == len(runs)

@@ -61,11 +61,16 @@ class LiteAnswers:
         lower, whole = said["do_lower_case"], said["never_split"]
         self._tokenizer = FullTokenizer(vocab_file, lower, whole)
 
-    def predict(self, texts: Sequence[Any], batch_size: int = 1) -> list[dict]:
-        """Answers as `Predictor.predict` does; `batch_size` changes nothing."""
+    def predict(
+        self, texts: Sequence[Any], batch_size: int = 1, **own: Any
+    ) -> list[dict]:
+        """Answers as `Predictor.predict` does; `batch_size` changes nothing.
+
+        `own` are further arguments of `answer`.
+        """
         shapes = dict.fromkeys(self.names, ())
         rows = [checked_row(*x, shapes) for x in enumerate(listed(texts, 0))]
-        return [self.answer(*row) for row in rows]
+        return [self.answer(*row, **own) for row in rows]
 
 
 class _Classifier(LiteAnswers):
@@ -132,8 +137,7 @@ class _Reader(LiteAnswers):
         options = settings.make(AnswerOptions, self._said)
         asked = {"id": "", "question": question}
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
-        articles = SquadArticles("", [("", content)], "")
-        examples = read_examples(articles)
+        examples = read_examples(SquadArticles("", [("", content)], ""))
         asked = [*convert_examples(examples, self._tokenizer, lengths)]
         windows = asked[0][1]
         shape = len(windows), lengths.max_seq_length, 2
@@ -155,8 +159,6 @@ class _Reader(LiteAnswers):
 
 
 class _Encoder(LiteAnswers):
-    _prompt = ""
-
     def encode(
         self,
         texts: Sequence[str],
@@ -174,6 +176,10 @@ class _Encoder(LiteAnswers):
                 f"vector_size is {vector_size}, but an export of LiteRT gives "
                 "whole vectors: leave it out, or load its run's output_dir."
             )
+        found = self.predict(texts, batch_size, prompt_name=prompt_name)
+        return np.stack([x["vectors"] for x in found])
+
+    def answer(self, text, prompt_name=None):
         form = self._model.card["form"]
         name = form["default_prompt"] if prompt_name is None else prompt_name
         if name not in ("", *form["prompts"]):
@@ -181,12 +187,8 @@ class _Encoder(LiteAnswers):
                 f"there is no prompt {name!r}; the model has "
                 f"{', '.join(form['prompts']) or 'none'}."
             )
-        self._prompt = form["prompts"].get(name, "")
-        return np.stack([x["vectors"] for x in self.predict(texts, batch_size)])
-
-    def answer(self, text):
-        most = self._said["max_seq_length"]
-        row = RowMaker(self._tokenizer, most).single(self._prompt + text)
+        most, prompt = self._said["max_seq_length"], form["prompts"].get(name)
+        row = RowMaker(self._tokenizer, most).single((prompt or "") + text)
         if row.num_lost:
             kept = most - 2
             logging.warning("%.40r lost all behind %d wordpieces.", text, kept)

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from data.finetuning.error_page import Judged, write_page
 from tests.support.pages_support import HOSTILE, Page
 
@@ -61,18 +59,16 @@ def test_what_does_not_apply_is_left_out(tmp_path):
 
 def test_hostile_text_stays_text(tmp_path):
     plain = write(tmp_path, judged())
-    page = write(
-        tmp_path,
-        judged(
-            HOSTILE,
-            id=HOSTILE,
-            gold=HOSTILE,
-            prediction=HOSTILE,
-            choices=(HOSTILE,),
-            scores=[(HOSTILE, 1.0)],
-        ),
-        title=HOSTILE.split(" {{")[0],
+    plain.check_needs_no_network()
+    hostile = judged(
+        HOSTILE,
+        id=HOSTILE,
+        gold=HOSTILE,
+        prediction=HOSTILE,
+        choices=(HOSTILE,),
+        scores=[(HOSTILE, 1.0)],
     )
+    page = write(tmp_path, hostile, title=HOSTILE.split(" {{")[0])
     page.check_is_safe(plain)
     (item,) = page.items
     for text in (
@@ -83,20 +79,6 @@ def test_hostile_text_stays_text(tmp_path):
     # The script makes text nodes only.
     for name in ("innerHTML", "outerHTML", "insertAdjacent", "document.write"):
         assert name not in page.scripts[1]
-
-
-def test_the_page_needs_no_network(tmp_path):
-    write(tmp_path, judged()).check_needs_no_network()
-
-
-def test_an_interrupted_page_does_not_appear(tmp_path):
-    def examples():
-        yield judged()
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write_page(str(tmp_path / "errors.html"), "t", examples())
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_has_the_thresholds(tmp_path):

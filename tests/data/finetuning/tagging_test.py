@@ -76,7 +76,5 @@ def test_words_of_split_sentences_are_joined_again():
 
 
 def test_rows_of_other_sentences_are_refused():
-    with pytest.raises(
-        ValueError, match="the rows hold 1 words, but the sentences 2; give all"
-    ):
+    with pytest.raises(ValueError, match="hold 1 words, .* 2; give all"):
         tagging.words_of_rows(np.array([[1]]), np.array([[1]]), [2])

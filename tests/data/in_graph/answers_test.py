@@ -7,47 +7,41 @@ import tensorflow as tf
 from data.in_graph import answers
 from data.in_graph import windows as windows_in_graph
 from data.squad.answers import predict
-from data.squad.articles import SquadData
 from data.squad.examples import read_examples
 from data.squad.scoring import normalize_answer
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples, spans
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
-from data.text.tokenization import FullTokenizer
-from tests.data.squad.support import token_is_max_context
+from tests.data.squad.support import (
+    GOLDEN,
+    read_golden,
+    token_is_max_context,
+)
 
-LENGTHS = WindowOptions(96, 32, 16)
+SPECIAL = {"cls_id": 2, "sep_id": 3}  # of the goldens
 
 
 def read(goldens, version):
-    data = SquadData(str(goldens / f"squad/dev-{version}.json")).read()
-    return list(read_examples(data))
+    return list(read_examples(read_golden(goldens, f"dev-{version}")))
 
 
 def graph_windows(goldens, examples, lengths):
     tokenizer = InGraphTokenizer(str(goldens / "vocab.txt"))
-    vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
     contexts = tf.constant([example.paragraph.context for example in examples])
+    questions = tf.constant([example.question_text for example in examples])
     pieces = tokenizer.tokenize_with_offsets(contexts)
     windows = windows_in_graph.make_windows(
-        tokenizer.tokenize(
-            tf.constant([example.question_text for example in examples])
-        ),
-        pieces[0],
-        lengths,
-        cls_id=vocab["[CLS]"],
-        sep_id=vocab["[SEP]"],
+        tokenizer.tokenize(questions), pieces[0], lengths, **SPECIAL
     )
     return windows, contexts, pieces
 
 
 @pytest.mark.parametrize("version", ["v1.1", "v2.0"])
-@pytest.mark.parametrize("lengths", [LENGTHS, WindowOptions(40, 64, 9)])
-def test_windows_are_those_of_the_records(goldens, version, lengths):
+@pytest.mark.parametrize("lengths", [GOLDEN, WindowOptions(40, 64, 9)])
+def test_windows_are_those_of_the_records(goldens, tokenizer, version, lengths):
     examples = read(goldens, version)
     windows, _, _ = graph_windows(goldens, examples, lengths)
-    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     converted = convert_examples(examples, tokenizer, lengths)
     wanted = [window for _, some in converted for window in some]
     rows = windows.rows.to_list()
@@ -129,15 +123,6 @@ def check_null(prediction, probability, difference):
     assert probability == pytest.approx(null.probability, abs=0.01)
 
 
-def predicted(goldens, examples, scores, options):
-    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    return predict(
-        list(convert_examples(examples, tokenizer, LENGTHS)),
-        np.stack(scores, axis=2),
-        options=options,
-    )
-
-
 @pytest.mark.parametrize(
     ("folder", "changes"),
     [
@@ -147,17 +132,22 @@ def predicted(goldens, examples, scores, options):
         ("post_v2.0", {"n_best_size": 2}),
     ],
 )
-def test_answers_are_those_of_predictions_json(goldens, folder, changes):
+def test_answers_are_those_of_predictions_json(
+    goldens, tokenizer, folder, changes
+):
     version = folder.removeprefix("post_")
     examples = read(goldens, version)
     with np.load(goldens / "squad" / folder / "logits.npz") as arrays:
         start, end = arrays["start_logits"], arrays["end_logits"]
     options = AnswerOptions(20, 30, version == "v2.0").replace(**changes)
     windows, contexts, (ids, starts, ends) = graph_windows(
-        goldens, examples, LENGTHS
+        goldens, examples, GOLDEN
     )
-    scores = without_padding(windows, start, end)
-    wanted = predicted(goldens, examples, scores, options)
+    wanted = predict(
+        list(convert_examples(examples, tokenizer, GOLDEN)),
+        np.stack(without_padding(windows, start, end), axis=2),
+        options=options,
+    )
     logits = tf.constant(np.stack([start, end], axis=2))
     spans_found = answers.best_spans(logits, windows, options)
     begin, stop = characters_of(spans_found, ids, starts, ends)

@@ -15,31 +15,26 @@ from data.text.tokenization import BasicTokenizer, FullTokenizer
 
 NAMES = ("input_ids", "input_mask", "segment_ids", "label_mask")
 WORDS = "the man 's café , \u4e2d unaffable \u200b x extraordinarily".split()
-SPECIAL = {"cls_id": 2, "sep_id": 3, "unknown_id": 1}
+SPECIAL = {"cls_id": 2, "sep_id": 3, "unknown_id": 1}  # in the goldens, too
 
 
 @pytest.mark.parametrize("length", [5, 9, 16, 40])
-def test_rows_are_those_of_features(goldens, length):
+def test_rows_are_those_of_features(tokenizer, length):
     rng = random.Random(length)
     # Of several rows, too.
     sentences = [rng.choices(WORDS, k=rng.randint(1, 20)) for _ in range(40)]
-    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    made = features.Converter(
-        tokenizer, features.FeatureOptions("tagging", ("0", "1"), length)
-    ).rows([TaggingExample("", words) for words in sentences])
+    options = features.FeatureOptions("tagging", ("0", "1"), length)
+    made = features.Converter(tokenizer, options).rows(
+        [TaggingExample("", words) for words in sentences]
+    )
     expected = list(made)
     pieces = tf.ragged.constant(
         [[tokenizer.encode(word) for word in words] for words in sentences],
         tf.int32,
         ragged_rank=2,
     )
-    vocab = tokenizer.vocab
     batch, label_mask = tf.function(tagging.tagged_rows)(
-        pieces,
-        max_seq_length=length,
-        cls_id=vocab["[CLS]"],
-        sep_id=vocab["[SEP]"],
-        unknown_id=vocab["[UNK]"],
+        pieces, max_seq_length=length, **SPECIAL
     )
     got = batch | {"label_mask": tf.cast(label_mask, tf.int64)}
     assert len(expected) == label_mask.shape[0]
@@ -56,28 +51,21 @@ def test_a_sentence_without_words_has_a_row_without_labels():
         tf.ragged.constant([[7, 8], [9]], tf.int32), [0, 2, 0]
     )
     batch, label_mask = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
-    assert batch["input_ids"].numpy().tolist() == [
-        [2, 3, 0, 0, 0],
-        [2, 7, 8, 9, 3],
-        [2, 3, 0, 0, 0],
-    ]
-    assert label_mask.numpy().astype(int).tolist() == [
-        [0, 0, 0, 0, 0],
-        [0, 1, 0, 1, 0],
-        [0, 0, 0, 0, 0],
-    ]
-
-
-def test_no_words_at_all():
-    pieces = tf.RaggedTensor.from_row_lengths(
-        tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [0][:0]), [0]
+    empty, no_label = [2, 3, 0, 0, 0], [0] * 5
+    ids = batch["input_ids"].numpy().tolist()
+    assert ids == [empty, [2, 7, 8, 9, 3], empty]
+    labels = label_mask.numpy().astype(int).tolist()
+    assert labels == [no_label, [0, 1, 0, 1, 0], no_label]
+    # No words at all.
+    nothing = pieces[:1]
+    batch, label_mask = tagging.tagged_rows(
+        nothing, max_seq_length=5, **SPECIAL
     )
-    batch, label_mask = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
     assert batch["input_ids"].numpy().tolist() == [[2, 3]]
     assert not label_mask.numpy().any()
 
 
-def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
+def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens, tokenizer):
     texts = [
         "The caf\u00e9's unaffable man.",
         "",
@@ -85,17 +73,15 @@ def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
         "cafe\u0301, e\u0301xtraordinarily",
         "y" * 201 + " z",
     ]
-    vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
     words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(str(goldens / "vocab.txt")).tokenize_with_offsets(
             tf.constant(texts)
         ),
-        vocab,
+        tokenizer.vocab,
     )
     shown = packing.substrings(
         tf.constant(texts), starts.to_tensor(), ends.to_tensor()
     )
-    reference = FullTokenizer(str(goldens / "vocab.txt"))
     for text, row, spans, ids in zip(
         texts,
         shown.numpy(),
@@ -104,7 +90,7 @@ def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
         strict=True,
     ):
         basic = BasicTokenizer().tokenize(text)
-        assert ids == [reference.encode(word) for word in basic]
+        assert ids == [tokenizer.encode(word) for word in basic]
         cut = [text[start:end] for start, end in zip(*spans, strict=True)]
         assert [word.decode() for word in row if word] == cut
         assert [

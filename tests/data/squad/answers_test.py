@@ -8,27 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.squad.answers import predict
-from data.squad.articles import SquadData
-from data.squad.examples import (
-    Paragraph,
-    SquadExample,
-    read_examples,
-)
+from data.squad.examples import Paragraph, SquadExample, read_examples
 from data.squad.predictions import write_files
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples
-from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
-from tests.data.squad.support import WORD, article, paragraph, question, write
+from tests.data.squad.support import (
+    GOLDEN,
+    WORD,
+    question,
+    read_golden,
+    write_paragraph,
+)
 
-GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
 SMALL = WindowOptions(max_seq_length=16, doc_stride=5, max_query_length=4)
 FILES = ("predictions", "nbest_predictions", "null_odds")
-
-
-@pytest.fixture(scope="module")
-def tokenizer(goldens):
-    return FullTokenizer(str(goldens / "vocab.txt"))
 
 
 def converted(examples, tokenizer, lengths):
@@ -49,13 +43,12 @@ def test_files_equal_the_original_s(
     with np.load(goldens / f"squad/post_v{version}/logits.npz") as scores:
         start_logits, end_logits = scores["start_logits"], scores["end_logits"]
     with_null = version == "2.0"
-    data = SquadData(str(goldens / f"squad/dev-v{version}.json")).read()
-    options = AnswerOptions(20, 30, with_null, threshold)
+    examples = read_examples(read_golden(goldens, f"dev-v{version}"))
     predictions = list(
         predict(
-            converted(read_examples(data), tokenizer, GOLDEN),
+            converted(examples, tokenizer, GOLDEN),
             np.stack([start_logits, end_logits], axis=2),
-            options=options,
+            options=AnswerOptions(20, 30, with_null, threshold),
         )
     )
     for prediction in predictions:
@@ -94,7 +87,7 @@ SCORE = st.sampled_from([-1.5, -1.0, -0.0, 0.0, 0.5, 1.0])
 
 @st.composite
 def scored_questions(draw):
-    """Questions on paragraphs, and a number to draw scores with."""
+    """Questions, each with the words of its paragraph."""
     texts = draw(st.lists(st.lists(WORD, max_size=25), min_size=1, max_size=3))
     questions = []
     for words in texts:
@@ -177,27 +170,20 @@ def assert_place(answer, example):
 
 @pytest.fixture
 def ask(tmp_path, tokenizer):
-    """Answers questions on one context with scores drawn at random."""
+    """Answers questions on one context; scores not given are drawn."""
 
     def run(context, *questions, start=None, end=None, **options):
-        data = write(
-            tmp_path / "a.json", article(paragraph(context, *questions))
-        )
-        examples = list(read_examples(data))
-        asked = list(converted(examples, tokenizer, SMALL))
+        questions = questions or [question("1", "a")]
+        data = write_paragraph(tmp_path / "a.json", context, *questions)
+        asked = converted(read_examples(data), tokenizer, SMALL)
         num_windows = sum(len(windows) for _, windows in asked)
         scores = np.random.default_rng(0).normal(size=(2, num_windows, 16))
         scores = scores.astype(np.float32)
         for given_scores, row in zip((start, end), scores, strict=True):
             if given_scores is not None:
                 row[:] = given_scores
-        return list(
-            predict(
-                asked,
-                np.stack(scores, axis=2),
-                options=AnswerOptions(**options),
-            )
-        )
+        options = AnswerOptions(**options)
+        return list(predict(asked, np.stack(scores, axis=2), options=options))
 
     return run
 
@@ -207,29 +193,15 @@ NOWHERE = np.array([5.0, 4.0] + [-9.0] * 14, np.float32)
 
 
 def test_without_a_candidate_there_is_no_answer(ask):
+    options = {"start": NOWHERE, "end": NOWHERE, "n_best_size": 2}
     # The original stops with an AttributeError.
-    (found,) = ask(
-        "one two three",
-        question("1", "a"),
-        start=NOWHERE,
-        end=NOWHERE,
-        n_best_size=2,
-        version_2_with_negative=True,
-    )
+    (found,) = ask("one two three", version_2_with_negative=True, **options)
     assert found.text == found.best_text == ""
     assert found.answers == [("", 1.0, 5.0, 5.0, None, None)]
     assert found.score_diff == 1_000_000.0
     assert found.text_at(100.0) == ""
-
-
-def test_without_a_candidate_1_1_says_empty_as_the_original(ask):
-    (found,) = ask(
-        "one two three",
-        question("1", "a"),
-        start=NOWHERE,
-        end=NOWHERE,
-        n_best_size=2,
-    )
+    # Version 1.1 says "empty", as the original.
+    (found,) = ask("one two three", **options)
     assert found.answers == [("empty", 1.0, 0.0, 0.0, None, None)]
     assert found.text == found.text_at(-1.0) == "empty"
 
@@ -241,39 +213,10 @@ def test_a_question_on_nothing_is_answered_so(ask, version_2, text):
     assert [answer.text for answer in found.answers] == [text]
 
 
-def test_the_null_score_is_the_least_over_windows(ask):
-    start = np.zeros((3, 16), np.float32)
-    start[:, 0] = 3, 1, 2
-    (found,) = ask(
-        " ".join("abcdefghijklmnopqr"),
-        question("1", "a"),
-        start=start,
-        end=np.zeros((3, 16)),
-        version_2_with_negative=True,
-    )
-    text, _, start_logit, end_logit, *_ = found.answers[0]
-    assert (text, start_logit, end_logit) == ("", 1, 0)
-    assert found.score_diff == 1.0
-
-
-def test_the_answer_without_null_may_be_one_more_than_n(ask):
-    start = np.array([-9.0] * 3 + [1.0] * 13, np.float32)
-    (found,) = ask(
-        "one two three four",
-        question("1", "a"),
-        start=start,
-        end=start,
-        n_best_size=3,
-        version_2_with_negative=True,
-    )
-    assert len(found.answers) == 4 and found.answers[-1].text == ""
-
-
 def test_thresholds_decide_between_null_and_the_best_text(ask):
     for difference in (-3.0, 0.0, 3.0):
         (found,) = ask(
             "one two three four",
-            question("1", "a"),
             version_2_with_negative=True,
             null_score_diff_threshold=difference,
         )
@@ -284,38 +227,38 @@ def test_thresholds_decide_between_null_and_the_best_text(ask):
         assert found.text_at(found.score_diff) == found.best_text
 
 
-def test_scores_that_do_not_fit_are_an_error(tokenizer):
+@pytest.mark.parametrize(
+    ("num_windows", "dtype", "value", "message"),
+    [
+        (3, "float32", 0, "float32 scores of 3 windows, expected float32 of 2"),
+        (1, "float32", 0, "float32 scores of 1 windows, expected float32 of 2"),
+        (2, "float64", 0, "float64 scores of 2 windows, .*; score the"),
+        (2, "float32", np.nan, "window 0 has a score that is not finite"),
+    ],
+)
+def test_scores_that_do_not_fit_are_an_error(
+    tokenizer, num_windows, dtype, value, message
+):
     words = Paragraph("", "one two", ["one", "two"], [0, 4])
     examples = [SquadExample("1", "a", words), SquadExample("2", "b", words)]
-
-    def run(*shape, dtype=np.float32, value=0.0):
-        scores = np.full(shape, value, dtype)
-        return list(
-            predict(
-                converted(examples, tokenizer, SMALL),
-                np.stack([scores, scores], axis=2),
-                options=AnswerOptions(),
-            )
-        )
-
-    assert len(run(2, 16)) == 2
-    for num_windows, dtype in ((3, "float32"), (1, "float32"), (2, "float64")):
-        with pytest.raises(
-            ValueError,
-            match=f"{dtype} scores of {num_windows} windows, expected float32 "
-            "of 2; score the questions",
-        ):
-            run(num_windows, 16, dtype=dtype)
-    with pytest.raises(
-        ValueError, match="window 0 has a score that is not fin"
-    ):
-        run(2, 16, value=np.nan)
+    asked = converted(examples, tokenizer, SMALL)
+    scores = np.full((num_windows, 16, 2), value, dtype)
+    with pytest.raises(ValueError, match=message):
+        list(predict(asked, scores, options=AnswerOptions()))
 
 
-@pytest.mark.parametrize("name", ["n_best_size", "max_answer_length"])
-def test_options_that_allow_no_answer_are_an_error(name):
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (AnswerOptions, "n_best_size"),
+        (AnswerOptions, "max_answer_length"),
+        (WindowOptions, "doc_stride"),
+        (WindowOptions, "max_query_length"),
+    ],
+)
+def test_options_that_allow_no_answer_are_an_error(options, name):
     with pytest.raises(ValueError, match=f"--{name}=0; it must be at least 1."):
-        AnswerOptions(**{name: 0})
+        options(**{name: 0})
 
 
 def test_files_are_those_of_the_json_encoder(ask, tmp_path):
@@ -345,9 +288,8 @@ def test_files_are_those_of_the_json_encoder(ask, tmp_path):
 
 def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
     folder = tmp_path / "out"
-    folder.mkdir()
-    (folder / "predictions.json").write_text("before")
-    (found,) = ask("one two", question("1", "a"))
+    write_files(str(folder), [], False)
+    (found,) = ask("one two")
 
     def predictions():
         yield found
@@ -355,11 +297,7 @@ def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
 
     with pytest.raises(ZeroDivisionError):
         write_files(str(folder), predictions(), False)
-    assert (folder / "predictions.json").read_text() == "before"
-    assert [path.name for path in folder.iterdir()] == ["predictions.json"]
-
-
-def test_files_without_questions_are_empty_objects(tmp_path):
-    write_files(str(tmp_path), [], False)
-    for name in ("predictions", "nbest_predictions"):
-        assert (tmp_path / f"{name}.json").read_text() == "{}\n"
+    names = ["nbest_predictions.json", "predictions.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    for name in names:  # without questions they are empty objects
+        assert (folder / name).read_text() == "{}\n"

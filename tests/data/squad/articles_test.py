@@ -1,5 +1,3 @@
-"""Reading the articles of SQuAD."""
-
 import json
 
 import numpy as np
@@ -8,8 +6,8 @@ import tensorflow_datasets as tfds
 
 from data.squad.articles import SquadData
 from data.squad.examples import read_examples
-from tests.data.squad.support import article, paragraph, write
-from tests.support.tfds_support import prepare
+from tests.data.squad.support import write_paragraph
+from tests.support.tfds_support import TEXT, prepare
 
 
 def contents(path):
@@ -49,57 +47,45 @@ def test_bad_json_is_an_error(tmp_path, text, message):
 def test_bytes_that_are_not_utf_8_are_an_error(tmp_path):
     path = tmp_path / "latin.json"
     path.write_bytes('{"data": ["Café"]}'.encode("latin-1"))
-    with pytest.raises(
-        ValueError, match="latin.json: .* byte 0xe9 in position 14: .* UTF-8"
-    ):
+    with pytest.raises(ValueError, match="latin.json: .* 0xe9 .* 14: .* UTF-8"):
         contents(path)
 
 
 def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match="none.json: no such SQuAD file"
-    ):
+    with pytest.raises(FileNotFoundError, match="none.json: no such SQuAD fi"):
         contents(tmp_path / "none.json")
 
 
 def test_the_checksum_is_that_of_the_content(tmp_path):
-    first = write(tmp_path / "a.json", article(paragraph("a b")))
-    again = write(tmp_path / "b.json", article(paragraph("a b")))
-    other = write(tmp_path / "c.json", article(paragraph("a c")))
+    first = write_paragraph(tmp_path / "a.json", "a b")
+    again = write_paragraph(tmp_path / "b.json", "a b")
+    other = write_paragraph(tmp_path / "c.json", "a c")
     assert first.sha256 == again.sha256 != other.sha256
 
 
 SQUAD = {
-    "id": tfds.features.Text(),
-    "title": tfds.features.Text(),
-    "context": tfds.features.Text(),
-    "question": tfds.features.Text(),
-    "answers": tfds.features.Sequence(
-        {"text": tfds.features.Text(), "answer_start": np.int32}
-    ),
+    **dict.fromkeys(("id", "title", "context", "question"), TEXT),
+    "answers": tfds.features.Sequence({"text": TEXT, "answer_start": np.int32}),
     "is_impossible": np.bool_,
 }
 
 
-def row(number, context, answers):
+def row(number, context, texts, starts):
     return {
         "id": str(number),
         "title": "Cafés",
         "context": context,
         "question": f"Question {number}?",
-        "answers": {
-            "text": [text for text, _ in answers],
-            "answer_start": [start for _, start in answers],
-        },
-        "is_impossible": not answers,
+        "answers": {"text": texts, "answer_start": starts},
+        "is_impossible": not texts,
     }
 
 
 def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
     rows = [
-        row(0, "Un café noir.", [("café noir", 3), ("noir", 8)]),
-        row(1, "Un café noir.", []),
-        row(2, "Elsewhere.", [("Elsewhere", 0)]),
+        row(0, "Un café noir.", ["café noir", "noir"], [3, 8]),
+        row(1, "Un café noir.", [], []),
+        row(2, "Elsewhere.", ["Elsewhere"], [0]),
     ]
     folder = prepare(tmp_path, "my_squad", SQUAD, {"train": rows})
     data = SquadData(tfds="my_squad", tfds_data_dir=folder)
@@ -108,10 +94,11 @@ def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
         read_examples(data.read(), True, True),
         key=lambda example: example.qas_id,
     )
+    assert {example.paragraph.title for example in examples} == {"Cafés"}
+    questions = [example.question_text for example in examples]
+    assert questions == ["Question 0?", "Question 1?", "Question 2?"]
     assert [
         (
-            example.paragraph.title,
-            example.question_text,
             example.orig_answer_text,
             example.start_position,
             example.end_position,
@@ -120,17 +107,9 @@ def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
         )
         for example in examples
     ] == [
-        (
-            "Cafés",
-            "Question 0?",
-            "café noir",
-            1,
-            2,
-            False,
-            ("café noir", "noir"),
-        ),
-        ("Cafés", "Question 1?", "", -1, -1, True, ()),
-        ("Cafés", "Question 2?", "Elsewhere", 0, 0, False, ("Elsewhere",)),
+        ("café noir", 1, 2, False, ("café noir", "noir")),
+        ("", -1, -1, True, ()),
+        ("Elsewhere", 0, 0, False, ("Elsewhere",)),
     ]
     assert len(data.read().sha256) == 64
     with pytest.raises(ValueError, match="--tfds=my_squad: there is no split"):
@@ -138,16 +117,9 @@ def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
 
 
 def test_a_data_set_of_another_kind_is_an_error(tmp_path):
-    folder = prepare(
-        tmp_path,
-        "no_squad",
-        {"text": tfds.features.Text()},
-        {"train": [{"text": "a"}]},
-    )
+    splits = {"train": [{"text": "a"}]}
+    folder = prepare(tmp_path, "no_squad", {"text": TEXT}, splits)
     data = SquadData(tfds="no_squad", tfds_data_dir=folder)
-    with pytest.raises(
-        ValueError,
-        match="--tfds=no_squad, train, from question 1, paragraph 1: context "
-        "is None, expected a text. Is it in SQuAD's form",
-    ):
+    fault = "--tfds=no_squad, train, from question 1, .*Is it in SQuAD's form"
+    with pytest.raises(ValueError, match=fault):
         list(read_examples(data.read()))

@@ -1,7 +1,6 @@
 """Several runs' files averaged: hand-computed, and as a program."""
 
 import json
-import math
 import subprocess
 import sys
 
@@ -9,6 +8,9 @@ import pytest
 
 from data.squad import ensembling
 from data.squad.ensembling import EnsembleOptions
+from tests.data.squad.support import question, write_paragraph
+
+NBEST, ODDS = "nbest_predictions.json", "null_odds.json"
 
 
 def average_runs(runs, output_dir, **options):
@@ -36,25 +38,19 @@ def write_run(folder, nbest, odds=None):
         ]
         for qas_id, answers in nbest.items()
     }
-    (folder / "nbest_predictions.json").write_text(json.dumps(content))
+    (folder / NBEST).write_text(json.dumps(content))
     if odds:
-        (folder / "null_odds.json").write_text(json.dumps(odds))
+        (folder / ODDS).write_text(json.dumps(odds))
     return str(folder)
 
 
 def write_data(path, answers):
     """Questions in SQuAD's form; answers: id -> given texts."""
     questions = [
-        {
-            "id": qas_id,
-            "question": "Who?",
-            "answers": [{"text": text, "answer_start": 0} for text in texts],
-        }
+        question(qas_id, "Who?", [(text, 0) for text in texts])
         for qas_id, texts in answers.items()
     ]
-    paragraph = {"context": "Ada Bob Eve", "qas": questions}
-    content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
-    path.write_text(json.dumps(content))
+    write_paragraph(path, "Ada Bob Eve", *questions)
     return str(path)
 
 
@@ -78,11 +74,11 @@ def test_what_all_runs_hold_likely_is_the_answer(tmp_path):
     assert read(out, "predictions.json") == {"q": "Eve"}
     assert [
         (answer["text"], pytest.approx(answer["probability"]))
-        for answer in read(out, "nbest_predictions.json")["q"]
+        for answer in read(out, NBEST)["q"]
     ] == [("Eve", 0.425), ("Ada", 0.3), ("Bob", 0.25)]
     metrics = read(out, "metrics.json")
     assert metrics["exact_match"] == 100
-    assert not (out / "null_odds.json").exists()
+    assert not (out / ODDS).exists()
     text = (out / "predictions.json").read_text()
     assert text == '{\n    "q": "Eve"\n}\n'  # the original's form
 
@@ -98,8 +94,9 @@ def test_probabilities_are_averaged_over_runs_and_scores_over_listings(
             "c": {"dog": (0.3, 0.0, 0.0)},
         }.items()
     ]
-    average_runs(runs, tmp_path / "out")
-    assert read(tmp_path / "out", "nbest_predictions.json") == {
+    assert average_runs(runs, tmp_path / "out") == {}  # nothing is scored
+    assert not (tmp_path / "out/metrics.json").exists()
+    assert read(tmp_path / "out", NBEST) == {
         "1": [
             answer("dog", pytest.approx(0.4), 2.0, 1.0),
             answer("cat", pytest.approx(0.2), 3.0, 1.0),
@@ -114,7 +111,7 @@ def test_equal_answers_stay_in_the_order_of_the_runs(tmp_path):
         for name in ("b", "a", "c")
     ]
     average_runs(runs, tmp_path / "out")
-    averaged = read(tmp_path / "out", "nbest_predictions.json")
+    averaged = read(tmp_path / "out", NBEST)
     assert list(averaged) == ["2", "1"]
     assert [one["text"] for one in averaged["2"]] == ["b", "a", "c"]
 
@@ -140,12 +137,6 @@ def test_null_is_the_answer_if_the_mean_difference_is_greater(tmp_path):
         assert answers == dict(zip("123", texts, strict=True))
 
 
-def test_without_the_questions_nothing_is_scored(tmp_path):
-    out = tmp_path / "out"
-    assert average_runs(two_runs(tmp_path), str(out)) == {}
-    assert not (out / "metrics.json").exists()
-
-
 def test_null_odds_are_averaged_and_the_threshold_found(tmp_path, caplog):
     nbest = {qas_id: {"Ada": 0.7, "": 0.3} for qas_id in ("yes", "no")}
     runs = [
@@ -167,7 +158,7 @@ def test_null_odds_are_averaged_and_the_threshold_found(tmp_path, caplog):
     results, texts = average()
     assert texts == {"yes": "", "no": ""}
     assert results["exact"] == 50
-    assert read(tmp_path / "out", "null_odds.json") == {"yes": 1.5, "no": 4.5}
+    assert read(tmp_path / "out", ODDS) == {"yes": 1.5, "no": 4.5}
     # The runs' own thresholds are not used, which is said.
     assert "of its own" not in caplog.text
     (tmp_path / "b/null_threshold.json").write_text("{}")
@@ -189,51 +180,36 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
     other = write_run(tmp_path / "other", {"r": {"Ada": 1.0}})
     data = write_data(tmp_path / "dev.json", {"q": ["Eve"], "new": ["Eve"]})
     bare = write_data(tmp_path / "bare.json", {"q": []})
-    for folders, options, message in (
-        (runs[:1], {}, "--runs=.*a: give two folders or more, each once"),
-        ([*runs, other], {}, "r/nbest_predictions.json and .*a differ in 2 q"),
-        (
-            runs,
-            {"predict_file": data},
-            "dev.json: the runs have no answer to 1 que",
-        ),
-        (runs, {"predict_file": bare}, "bare.json has no answers to score by"),
+    for folders, file, message in (
+        (runs[:1], "", "--runs=.*a: give two folders or more"),
+        ([*runs, other], "", "r/nbest_predictions.json and .*a differ in 2 q"),
+        (runs, data, "dev.json: the runs have no answer to 1 que"),
+        (runs, bare, "bare.json has no answers to score by"),
     ):
         with pytest.raises(ValueError, match=message):
-            average_runs(folders, out, **options)
-    for folders, options, name in (
-        ([*runs, str(tmp_path)], {}, "nbest_predictions.json"),
-        (runs, {"version_2_with_negative": True}, "null_odds.json"),
+            average_runs(folders, out, predict_file=file)
+    for folders, with_null, name in (
+        ([*runs, str(tmp_path)], False, NBEST),
+        (runs, True, ODDS),
     ):
-        with pytest.raises(
-            FileNotFoundError, match=f"{name}: no such prediction"
-        ):
-            average_runs(folders, out, **options)
+        with pytest.raises(FileNotFoundError, match=f"{name}: no such"):
+            average_runs(folders, out, version_2_with_negative=with_null)
     assert not list((tmp_path / "out").glob("*.json"))
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nbest", '{"q": [', "odd/nbest_predictions.json is damaged"),
-        ("nbest", [], "json is damaged: no JSON object; give folders that run"),
-        ("nbest", {"q": "Ada"}, "json, question 'q': \"Ada\" is not a list"),
-        ("nbest", {"q": []}, r"json, question 'q': \[\] is not a list of an"),
-        (
-            "nbest",
-            {"q": [{"text": "Ada"}]},
-            "json, question 'q': .* is not a list of answers; give folders",
-        ),
-        ("nbest", {}, "nbest_predictions.json of .*good differ in 1 questions"),
-        ("odds", {"q": "1.0"}, "json, question 'q': \"1.0\" is not a number"),
-        ("odds", {"q": True}, "json, question 'q': true is not a number"),
-        ("odds", {"q": math.nan}, "json, question 'q': NaN is not a number"),
-        (
-            "odds",
-            {"q": 1.0, "r": 1.0},
-            "odd/null_odds.json and nbest_predictions.json of .*good differ in "
-            "1 questions, such as 'r'; .* predict again with run_squad.py",
-        ),
+        (NBEST, '{"q": [', " is damaged"),
+        (NBEST, "[]", " is damaged: no JSON object; give"),
+        (NBEST, '{"q": "Ada"}', ", question 'q': .* is not a list of answers"),
+        (NBEST, '{"q": []}', ", question 'q': .* is not a list of answers; g"),
+        (NBEST, '{"q": [{"text": "Ada"}]}', ", question 'q': .* is not a list"),
+        (NBEST, "{}", " and .* differ in 1 questions"),
+        (ODDS, '{"q": "1.0"}', ", question 'q': .1.0. is not a number"),
+        (ODDS, '{"q": true}', ", question 'q': true is not a number"),
+        (ODDS, '{"q": NaN}', ", question 'q': NaN is not a number"),
+        (ODDS, '{"q": 1.0, "r": 1.0}', " and .*, such as 'r'; .*run_squad.py"),
     ],
 )
 def test_files_of_somebody_else_are_refused(tmp_path, name, content, message):
@@ -241,11 +217,8 @@ def test_files_of_somebody_else_are_refused(tmp_path, name, content, message):
         write_run(tmp_path / run, {"q": {"Ada": 1.0}}, {"q": 1.0})
         for run in ("good", "odd")
     ]
-    file = {"nbest": "nbest_predictions.json", "odds": "null_odds.json"}[name]
-    if not isinstance(content, str):
-        content = json.dumps(content)
-    (tmp_path / "odd" / file).write_text(content)
-    with pytest.raises(ValueError, match=message):
+    (tmp_path / "odd" / name).write_text(content)
+    with pytest.raises(ValueError, match=f"odd/{name}{message}"):
         average_runs(runs, str(tmp_path / "out"), version_2_with_negative=True)
     assert not list((tmp_path / "out").glob("*.json"))
 
@@ -259,11 +232,7 @@ def test_no_run_counts_twice_or_is_overwritten(tmp_path):
     for folders, out, message in (
         ([first, second, f"{first}/"], "out", "--runs=.*a/: give .* each once"),
         ([first, second], "link", "--output_dir: .*json is a file of --runs,"),
-        (
-            [first, second],
-            "model",
-            "--output_dir=.*model holds a run to keep; g",
-        ),
+        ([first, second], "model", "--output_dir=.*model holds a run to keep"),
     ):
         with pytest.raises(ValueError, match=message):
             average_runs(folders, str(tmp_path / out))
@@ -281,7 +250,7 @@ def test_files_of_an_earlier_ensemble_do_not_stay(tmp_path):
     average_runs(
         runs, str(out), predict_file=data, version_2_with_negative=True
     )
-    assert (out / "metrics.json").exists() and (out / "null_odds.json").exists()
+    assert (out / "metrics.json").exists() and (out / ODDS).exists()
     with pytest.raises(ValueError, match="/a/null_odds.json: .*--version_2"):
         average_runs(runs, str(out))
     (tmp_path / "b/null_odds.json").unlink()
@@ -316,25 +285,27 @@ def test_the_program(tmp_path, pytestconfig):
     assert done.returncode == 0, done.stderr
     assert "f1 = 100" in done.stderr
     assert read(tmp_path / "out", "predictions.json") == {"q": "Eve"}
-    for flags, message in (
+    # A threshold that is given; its default would be none.
+    bad = start("--runs=a,b", "--output_dir=o", "--null_score_diff_threshold=0")
+    assert bad.returncode == 1
+    message = "error: --null_score_diff_threshold=0.0 needs --version_2_with_ne"
+    assert bad.stderr.startswith(message), bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "--find_null_threshold needs --version_2_with_negative and "),
         (
-            ["--find_null_threshold"],
-            "--find_null_threshold needs --version_2_with_negative and ",
-        ),
-        (
-            [
-                "--find_null_threshold",
-                "--version_2_with_negative",
-                "--predict_file=dev.json",
-                "--null_score_diff_threshold=3",
-            ],
+            {
+                "version_2_with_negative": True,
+                "predict_file": "dev.json",
+                "null_score_diff_threshold": 3.0,
+            },
             "--find_null_threshold and --null_score_diff_threshold=3.0 exclude",
         ),
-        (
-            ["--null_score_diff_threshold=3"],
-            "--null_score_diff_threshold=3.0 needs --version_2_with_negative",
-        ),
-    ):
-        bad = start("--runs=a,b", "--output_dir=o", *flags)
-        assert bad.returncode == 1
-        assert bad.stderr.startswith(f"error: {message}"), bad.stderr
+    ],
+)
+def test_a_threshold_is_found_or_given(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        average_runs(["a", "b"], tmp_path, find_null_threshold=True, **options)

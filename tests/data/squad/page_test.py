@@ -30,20 +30,11 @@ def write(tmp_path, *added, title="dev.json, step 7"):
 
 
 def test_all_of_a_question_is_there(tmp_path):
-    page = write(
-        tmp_path,
-        (
-            prediction(
-                "Ada wrote it.",
-                "Ada",
-                0,
-                question="Who wrote it?",
-                answers=("Ada", "Ada", "Lovelace"),
-                diff=-3.25,
-            ),
-            QuestionScore(1.0, 1.0),
-        ),
-    )
+    given = ("Ada", "Ada", "Lovelace")
+    asked = {"question": "Who wrote it?", "answers": given, "diff": -3.25}
+    answered = prediction("Ada wrote it.", "Ada", 0, **asked)
+    page = write(tmp_path, (answered, QuestionScore(1.0, 1.0)))
+    answer = {"text": "Ada", "probability": 0.75, "start": 0, "end": 3}
     assert page.items == [
         {
             "title": "Title",
@@ -52,12 +43,7 @@ def test_all_of_a_question_is_there(tmp_path):
                 {
                     "id": "q",
                     "question": "Who wrote it?",
-                    "answer": {
-                        "text": "Ada",
-                        "probability": 0.75,
-                        "start": 0,
-                        "end": 3,
-                    },
+                    "answer": answer,
                     "others": [{"text": "other", "probability": 0.25}],
                     "diff": -3.25,
                     "given": ["Ada", "Lovelace"],
@@ -80,37 +66,24 @@ def test_what_is_not_known_is_left_out(tmp_path):
 def test_a_paragraph_is_written_once(tmp_path):
     first = prediction("The first text.").example.paragraph
     second = prediction("The second text.").example.paragraph
-    page = write(
-        tmp_path,
-        *(
-            (prediction(paragraph, qas_id=str(i)), None)
-            for i, paragraph in enumerate([first] * 3 + [second] * 2)
-        ),
-    )
+    added = [
+        (prediction(paragraph, qas_id=str(i)), None)
+        for i, paragraph in enumerate([first] * 3 + [second] * 2)
+    ]
+    page = write(tmp_path, *added)
     assert page.text.count("The first text.") == 1
-    assert [
-        [question["id"] for question in paragraph["questions"]]
-        for paragraph in page.items
-    ] == [["0", "1", "2"], ["3", "4"]]
+    one, other = (paragraph["questions"] for paragraph in page.items)
+    assert [question["id"] for question in one] == ["0", "1", "2"]
+    assert [question["id"] for question in other] == ["3", "4"]
 
 
 def test_hostile_text_stays_text(tmp_path):
     plain = write(tmp_path, (prediction("Text."), None))
-    page = write(
-        tmp_path,
-        (
-            prediction(
-                HOSTILE,
-                HOSTILE,
-                0,
-                qas_id=HOSTILE,
-                question=HOSTILE,
-                answers=(HOSTILE,),
-            ),
-            QuestionScore(0.0, 0.5),
-        ),
-        title=HOSTILE.split(" {{")[0],
-    )
+    plain.check_needs_no_network()
+    asked = {"qas_id": HOSTILE, "question": HOSTILE, "answers": (HOSTILE,)}
+    answered = prediction(HOSTILE, HOSTILE, 0, **asked)
+    title = HOSTILE.split(" {{")[0]
+    page = write(tmp_path, (answered, QuestionScore(0.0, 0.5)), title=title)
     page.check_is_safe(plain)
     (paragraph,) = page.items
     (question,) = paragraph["questions"]
@@ -142,10 +115,6 @@ def test_half_of_a_pair_does_not_stop_the_page(tmp_path):
     assert page.items[0]["context"] == "a ? b"
     (question,) = page.items[0]["questions"]
     assert question["answer"]["start"] == 4
-
-
-def test_the_page_needs_no_network(tmp_path):
-    write(tmp_path, (prediction("Text."), None)).check_needs_no_network()
 
 
 def test_a_page_of_no_question_is_one(tmp_path):

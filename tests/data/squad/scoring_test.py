@@ -138,14 +138,8 @@ def test_results_of_2_0_are_told_apart_by_answerability():
 def test_kinds_of_questions_that_are_not_there_are_not_scored():
     scorer = Scorer(version_2_with_negative=True)
     scorer.add("cat", ["cat"])
-    assert set(scorer.results()) == {
-        "exact",
-        "f1",
-        "total",
-        "HasAns_exact",
-        "HasAns_f1",
-        "HasAns_total",
-    }
+    names = ["exact", "f1", "total"]
+    assert list(scorer.results()) == [*names, *(f"HasAns_{x}" for x in names)]
 
 
 def best_thresholds(*questions):

@@ -5,6 +5,10 @@ import json
 from hypothesis import strategies as st
 
 from data.squad.articles import SquadData
+from data.squad.window_options import WindowOptions
+
+# The lengths of the goldens.
+GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
 
 # Words that become several wordpieces, none, others or longer texts.
 WORD = st.sampled_from(
@@ -55,3 +59,13 @@ def write(path, *articles):
     content = {"version": "1.1", "data": list(articles)}
     path.write_text(json.dumps(content), encoding="utf-8")
     return SquadData(str(path)).read()
+
+
+def write_paragraph(path, context, *questions):
+    """Writes a file of one paragraph; returns its article as read."""
+    return write(path, article(paragraph(context, *questions)))
+
+
+def read_golden(goldens, name):
+    """The articles of a golden file, such as dev-v1.1."""
+    return SquadData(str(goldens / f"squad/{name}.json")).read()

@@ -1,5 +1,3 @@
-"""Windows equal the original's."""
-
 import gzip
 import itertools
 import json
@@ -8,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.squad.articles import SquadData
-from data.squad.examples import (
-    Paragraph,
-    SquadReport,
-    read_examples,
-)
+from data.squad.examples import Paragraph, SquadReport, read_examples
 from data.squad.paragraphs import TokenizedParagraph
 from data.squad.windows import (
     WindowOptions,
@@ -21,23 +14,15 @@ from data.squad.windows import (
     feature_specs,
     spans,
 )
-from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 from tests.data.squad.support import (
-    article,
-    paragraph,
+    GOLDEN,
     question,
+    read_golden,
     token_is_max_context,
     token_to_orig_map,
-    write,
+    write_paragraph,
 )
-
-GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(goldens):
-    return FullTokenizer(str(goldens / "vocab.txt"))
 
 
 def convert(data, tokenizer, options, is_training, report=None):
@@ -65,14 +50,14 @@ def by_number(places):
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_windows_to_predict_equal_the_original_s(goldens, tokenizer, version):
     name = f"dev-v{version}"
-    data = SquadData(str(goldens / f"squad/{name}.json")).read()
+    data = read_golden(goldens, name)
     made = []
     converted = convert(data, tokenizer, GOLDEN, False)
     for example_index, (_, windows) in enumerate(converted):
         for doc_span_index, window in enumerate(windows):
             ids = row_of(window, tokenizer)
-            length = len(window.tokens)
-            num_before = window.doc_offset
+            length, num_before = len(window.tokens), window.doc_offset
+            padding = [0] * (96 - length)
             made.append(
                 {
                     "unique_id": 1_000_000_000 + len(made),
@@ -84,22 +69,23 @@ def test_windows_to_predict_equal_the_original_s(goldens, tokenizer, version):
                         token_is_max_context(window)
                     ),
                     "input_ids": ids,
-                    "input_mask": [1] * length + [0] * (96 - length),
+                    "input_mask": [1] * length + padding,
                     "segment_ids": [0] * num_before
                     + [1] * (length - num_before)
-                    + [0] * (96 - length),
+                    + padding,
                 }
             )
     assert made == features(goldens, name)
 
 
 NAMES = ("start_position", "end_position", "is_impossible")
+SMALL = WindowOptions(max_seq_length=9, doc_stride=4, max_query_length=3)
 
 
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_windows_to_train_equal_the_original_s(goldens, tokenizer, version):
     name = f"train-v{version}"
-    data = SquadData(str(goldens / f"squad/{name}.json")).read()
+    data = read_golden(goldens, name)
     report = SquadReport()
     converted = convert(data, tokenizer, GOLDEN, True, report)
     made = [
@@ -123,19 +109,12 @@ def test_windows_to_train_equal_the_original_s(goldens, tokenizer, version):
 
 
 def test_a_window_without_the_answer_trains_on_position_0(tmp_path, tokenizer):
-    context = "a b c d e f g h i j"
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph(context, question("1", "a", [("i", 16)]))),
-    )
-    options = WindowOptions(max_seq_length=9, doc_stride=4, max_query_length=3)
+    asked = question("1", "a", [("i", 16)])
+    data = write_paragraph(tmp_path / "a.json", "a b c d e f g h i j", asked)
     report = SquadReport()
-    ((_, windows),) = convert(data, tokenizer, options, True, report)
-    assert [(window.doc_start, window.doc_length) for window in windows] == [
-        (0, 5),
-        (4, 5),
-        (8, 2),
-    ]
+    ((_, windows),) = convert(data, tokenizer, SMALL, True, report)
+    places = [(window.doc_start, window.doc_length) for window in windows]
+    assert places == [(0, 5), (4, 5), (8, 2)]
     labels = [window.labels for window in windows]
     assert labels == [(0, 0, 0), (7, 7, 0), (3, 3, 0)]
     assert report == SquadReport(
@@ -145,10 +124,8 @@ def test_a_window_without_the_answer_trains_on_position_0(tmp_path, tokenizer):
 
 def answer_of(tmp_path, tokenizer, context, answer, first):
     """The wordpieces trained on as an answer in the one window."""
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph(context, question("1", "a", [(answer, first)]))),
-    )
+    asked = question("1", "a", [(answer, first)])
+    data = write_paragraph(tmp_path / "a.json", context, asked)
     report = SquadReport()
     ((_, (window,)),) = convert(data, tokenizer, WindowOptions(), True, report)
     start, end, _ = window.labels
@@ -160,45 +137,21 @@ def answer_of(tmp_path, tokenizer, context, answer, first):
     return window.paragraph.tokens(start - shift, end + 1 - shift)
 
 
-def test_an_answer_in_leading_white_space_begins_with_the_first_word(
-    tmp_path, tokenizer
+@pytest.mark.parametrize(
+    ("context", "answer", "first", "words"),
+    [
+        # In leading white space it begins with the first word.
+        ("  a", " a", 1, ["a"]),
+        ("  a b c", " a b", 1, ["a", "b"]),
+        # Without wordpieces it is in no window.
+        ("a \u200b b", "\u200b", 2, []),
+        ("a \u200b", "\u200b", 2, []),
+    ],
+)
+def test_the_wordpieces_of_an_answer(
+    tmp_path, tokenizer, context, answer, first, words
 ):
-    for context, answer in (("  a", " a"), ("  a b c", " a b")):
-        found = answer_of(tmp_path, tokenizer, context, answer, 1)
-        assert found == answer.split()
-
-
-@pytest.mark.parametrize("context", ["a \u200b b", "a \u200b"])
-def test_an_answer_without_wordpieces_is_in_no_window(
-    tmp_path, tokenizer, context
-):
-    assert answer_of(tmp_path, tokenizer, context, "\u200b", 2) == []
-
-
-def test_long_questions_are_cut_and_counted(tmp_path, tokenizer):
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph("a", question("1", "a b c d e"), question("2", "a"))),
-    )
-    options = WindowOptions(max_seq_length=9, doc_stride=4, max_query_length=3)
-    report = SquadReport()
-    (_, (window,)), _ = convert(data, tokenizer, options, False, report)
-    assert tokenizer.convert_ids_to_tokens(window.query_ids.tolist()) == [
-        "a",
-        "b",
-        "c",
-    ]
-    assert report.num_queries_cut == 1
-
-
-def test_an_empty_paragraph_has_no_window(tmp_path, tokenizer):
-    data = write(
-        tmp_path / "a.json",
-        article(paragraph("", question("1")), paragraph("a", question("2"))),
-    )
-    first, second = convert(data, tokenizer, WindowOptions(), False)
-    assert first[1] == []
-    assert len(second[1]) == 1
+    assert answer_of(tmp_path, tokenizer, context, answer, first) == words
 
 
 @given(st.integers(0, 250), st.integers(1, 120), st.integers(1, 130))
@@ -264,12 +217,9 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     before, answer, after = (data.draw(part) for _ in range(3))
     answer = "x" + answer + "y"
     context = before + answer + after
-    source = write(
-        tmp_path_factory.mktemp("place") / "a.json",
-        article(
-            paragraph(context, question("1", "a", [(answer, len(before))]))
-        ),
-    )
+    path = tmp_path_factory.mktemp("place") / "a.json"
+    asked = question("1", "a", [(answer, len(before))])
+    source = write_paragraph(path, context, asked)
     found = convert(source, tokenizer, WindowOptions(), True)
     if not found:
         return  # the words differ at odd white space, as in the original
@@ -283,29 +233,15 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"doc_stride": 0}, "--doc_stride=0; it must be at least 1."),
-        ({"max_query_length": 0}, "--max_query_length=0; it must be at"),
-    ],
-)
-def test_lengths_that_do_not_fit_are_an_error(options, message):
-    with pytest.raises(ValueError, match=message):
-        WindowOptions(**options)
-
-
 def test_records_have_the_original_s_features():
     names = [spec.name for spec in feature_specs(8, is_training=True)]
-    assert names == [
-        "unique_ids",
-        "input_ids",
-        "input_mask",
-        "segment_ids",
-        "start_positions",
-        "end_positions",
-        "is_impossible",
-    ]
+    assert (
+        names
+        == (
+            "unique_ids input_ids input_mask segment_ids "
+            "start_positions end_positions is_impossible"
+        ).split()
+    )
     assert feature_specs(8, is_training=False) == feature_specs(8, True)[:4]
 
 

@@ -61,20 +61,12 @@ def race(tmp_path):
 
 def test_race_fills_gaps_and_appends_to_questions(race):
     article = ["The old house."] * 4
+    filled = [f"It is {option} ." for option in RACE["options"][0]]
+    asked = [f"What is old? {option}" for option in "abcd"]
     assert race.cut == "first"
     assert list(race.examples("dev_high")) == [
-        ChoiceExample(
-            "high1.txt-0",
-            article,
-            [f"It is {option} ." for option in RACE["options"][0]],
-            "A",
-        ),
-        ChoiceExample(
-            "high1.txt-1",
-            article,
-            [f"What is old? {option}" for option in "abcd"],
-            "C",
-        ),
+        ChoiceExample("high1.txt-0", article, filled, "A"),
+        ChoiceExample("high1.txt-1", article, asked, "C"),
     ]
 
 
@@ -94,45 +86,38 @@ def test_a_race_folder_may_have_any_name(tmp_path, name):
 
 
 @pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"answers": ["A"]}, r"questions, .* \[2, 2, 1\]; expected"),
+        ({"answers": ["A", "E"]}, "question 2: .* answer 'E', .* one of A, B"),
+        ({"answers": "AC"}, "expected a text"),
+        ({"options": [["a"] * 4, ["b"]]}, r"question 2: .*\['b'\].* 4 texts"),
+        ({"options": ["abcd", "efgh"]}, "question 1: .*'abcd'.* 4 texts"),
+        ({"options": [["a"] * 4, [1, 2, 3, 4]]}, "question 2: .* 4 texts"),
+        ({"article": None}, "expected a text"),
+        ({"questions": 3}, "expected a text"),
+        ({"questions": ["It is _ .", None]}, "question 2: .*expected a text"),
+    ],
+)
+def test_a_wrong_article_is_an_error_with_its_file(tmp_path, changed, message):
+    text = json.dumps(RACE | {"id": "x"} | changed)
+    with pytest.raises(ValueError, match=f"dev/middle/1.txt.*{message}"):
+        read_damaged(tmp_path, text)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "1.txt is damaged: .*; expected article, questions, options"),
-        (
-            json.dumps({"id": "x"}),
-            "1.txt is damaged: no article, questions, options, ans",
-        ),
-        (
-            json.dumps(RACE | {"id": "x", "answers": ["A"]}),
-            r"1.txt: questions, options, answers have .* \[2, 2, 1\]; expected",
-        ),
-        (
-            json.dumps(RACE | {"id": "x", "answers": ["A", "E"]}),
-            "1.txt, question 2: .* answer 'E', expected .* one of A, B, C, D",
-        ),
-        (
-            json.dumps(RACE | {"id": "x", "options": [["a"] * 4, ["b"]]}),
-            r"1.txt, question 2: .*\['b'\].*, expected .* 4 texts",
-        ),
-        *(
-            (
-                json.dumps(RACE | {"id": "x", name: value}),
-                "1.txt.*expected a text",
-            )
-            for name, value in (
-                ("article", None),
-                ("article", ["The old house."]),
-                ("questions", 3),
-                ("questions", "ab"),
-                ("questions", ["It is _ .", None]),
-                ("answers", "AC"),
-                ("options", ["abcd", "efgh"]),
-                ("options", [["a"] * 4, [1, 2, 3, 4]]),
-            )
-        ),
+        ("{", "; expected article, questions, options"),
+        ('{"id": "x"}', "no article, questions, options, ans"),
     ],
 )
 def test_a_damaged_article_is_an_error_with_its_file(tmp_path, text, message):
+    with pytest.raises(ValueError, match=f"1.txt is damaged: .*{message}"):
+        read_damaged(tmp_path, text)
+
+
+def read_damaged(folder, text):
     files = race_files() | {"dev/middle/1.txt": text}
-    race = get_task("race", write_files(tmp_path, files))
-    with pytest.raises(ValueError, match=f"dev/middle/{message}"):
-        list(race.examples("dev"))
+    race = get_task("race", write_files(folder, files))
+    return list(race.examples("dev"))

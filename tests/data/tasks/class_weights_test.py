@@ -31,10 +31,8 @@ def task(tmp_path):
 )
 def test_numbers_are_by_place_or_by_label(task, given, weights):
     assert task.labels == ("1", "7", "10")
-    assert (
-        class_weights.of_labels(class_weights.parse_weights(given), task)
-        == weights
-    )
+    parsed = class_weights.parse_weights(given)
+    assert class_weights.of_labels(parsed, task) == weights
 
 
 def test_balanced_weights_are_scikit_learn_s(task):
@@ -64,11 +62,7 @@ def test_what_is_no_weight_is_refused(given):
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (
-            (1.0, 2.0),
-            {},
-            r"--class_weights=\(1.0, 2.0\); expected 3 weights, one",
-        ),
+        ((1.0, 2.0), {}, r"--class_weights=\(1.0, 2.0\); expected 3 weights"),
         ({"8": 2.0}, {}, "weight of '8', which is not a label; expected one"),
         ("balanced", {"labels": ["1", "7", "8", "10"]}, "of the label '8'"),
         ("balanced", {"kind": "regression"}, "not regression; leave it out"),

@@ -82,10 +82,8 @@ def test_only_spaces_and_tabs_part_columns(conll, word):
 
 
 def test_files_and_labels_may_be_given(conll):
-    task = conll(
-        {"dev_file": "my.txt", "labels": ["O", "B-X"]},
-        **{"my.txt": "a x x B-X\n"},
-    )
+    options = {"dev_file": "my.txt", "labels": ["O", "B-X"]}
+    task = conll(options, **{"my.txt": "a x x B-X\n"})
     assert task.labels == ("O", "B-X")
     assert task.gold("dev") == [["B-X"]]
 
@@ -107,44 +105,30 @@ def test_a_test_set_may_be_without_labels(conll):
     task = conll(name="conllu", **{"test.conllu": lines})
     assert [example.labels for example in task.examples("test")] == [None] * 2
     assert task.gold("test") is None
-
-
-def test_labels_that_only_a_test_set_has_are_unknown(conll):
+    # Labels that only a test set has are unknown.
     lines = "New B-NEW\nYork O\n\nis O\n"
     task = conll(**{"train.txt": "a O\n", "test.txt": lines})
     assert [x.labels for x in task.examples("test")] == [None, ["O"]]
 
 
 @pytest.mark.parametrize(
-    ("options", "lines", "message"),
+    ("lines", "message"),
     [
-        (
-            {},
-            "a NN I-NP O\nb NN O\n",
-            "valid.txt, line 2: 3 columns, expected 4 for each word",
-        ),
-        (
-            {},
-            "a NN I-NP B-X\n",
-            "valid.txt, sentence dev-0: label 'B-X', expected one of B-MISC",
-        ),
-        (
-            {"label_column": "lemma"},
-            "a NN I-NP O\n",
-            "eng.train, line 3: there is no column 'lemma'; it has word, pos",
-        ),
-        ({}, "a\tNN\tI-NP\t\n", "valid.txt, from line 1: the label '' is em"),
-        ({}, "\tNN\tI-NP\tO\n", "valid.txt, line 1: the column of words is em"),
+        ("a NN I-NP O\nb NN O\n", "line 2: 3 columns, expected 4 for each"),
+        ("a NN I-NP B-X\n", "sentence dev-0: label 'B-X', expected one of B-M"),
+        ("a\tNN\tI-NP\t\n", "from line 1: the label '' is empty"),
+        ("\tNN\tI-NP\tO\n", "line 1: the column of words is empty"),
     ],
 )
-def test_a_wrong_line_is_an_error_with_its_place(
-    conll, options, lines, message
-):
-    with pytest.raises(ValueError, match=message):
-        list(conll(options, **{"valid.txt": lines}).examples("dev"))
+def test_a_wrong_line_is_an_error_with_its_place(conll, lines, message):
+    with pytest.raises(ValueError, match=f"valid.txt, {message}"):
+        list(conll(**{"valid.txt": lines}).examples("dev"))
 
 
-def test_conllu_has_ten_columns(conll):
+def test_columns_that_are_not_there_are_an_error(conll):
+    fault = "eng.train, line 3: there is no column 'lemma'; it has word, pos"
+    with pytest.raises(ValueError, match=fault):
+        list(conll({"label_column": "lemma"}).examples("dev"))
+    lines = CONLLU.replace("1-2\tIt's\t_\t_\t_\t_\t_\t_\t_\t_", "1 a b c")
     with pytest.raises(ValueError, match="dev.conllu, line 3: 4 columns, exp"):
-        lines = CONLLU.replace("1-2\tIt's\t_\t_\t_\t_\t_\t_\t_\t_", "1 a b c")
         list(conll(name="conllu", **{"dev.conllu": lines}).examples("dev"))

@@ -15,101 +15,76 @@ def task(tmp_path):
     return make
 
 
+SECOND = 'a "second 1'  # of the files that `glue` of the fixtures makes
+
+
 @pytest.mark.parametrize(
     ("name", "set_name", "expected"),
     [
-        ("cola", "train", InputExample("train-1", 'It is "1', None, "1")),
-        ("cola", "test", InputExample("test-2", "Two.", None, None)),
-        ("sst-2", "dev", InputExample("dev-2", "good 1", None, "1")),
-        ("sst-2", "test", InputExample("test-2", "bad", None, None)),
-        ("mrpc", "dev", InputExample("dev-2", "first 1", "second 1", "1")),
-        ("mrpc", "test", InputExample("test-2", "first 1", "second 1", None)),
-        (
-            "sts-b",
-            "train",
-            InputExample("train-2", "first 1", 'a "second 1', 4),
-        ),
-        (
-            "qqp",
-            "train",
-            InputExample("train-2", "first 1", 'a "second 1', "1"),
-        ),
-        ("qqp", "test", InputExample("test-2", "first 1", 'a "second 1', None)),
-        (
-            "mnli",
-            "dev",
-            InputExample(
-                "dev_matched-1", "first 1", 'a "second 1', "entailment"
-            ),
-        ),
-        (
-            "mnli",
-            "test",
-            InputExample("test-1", "first 1", 'a "second 1', None),
-        ),
+        ("cola", "train", ("train-1", 'It is "1', None, "1")),
+        ("cola", "test", ("test-2", "Two.", None, None)),
+        ("sst-2", "dev", ("dev-2", "good 1", None, "1")),
+        ("sst-2", "test", ("test-2", "bad", None, None)),
+        ("mrpc", "dev", ("dev-2", "first 1", "second 1", "1")),
+        ("mrpc", "test", ("test-2", "first 1", "second 1", None)),
+        ("sts-b", "train", ("train-2", "first 1", SECOND, 4)),
+        ("qqp", "train", ("train-2", "first 1", SECOND, "1")),
+        ("qqp", "test", ("test-2", "first 1", SECOND, None)),
+        ("mnli", "dev", ("dev_matched-1", "first 1", SECOND, "entailment")),
+        ("mnli", "test", ("test-1", "first 1", SECOND, None)),
         (
             "mnli",
             "test_mismatched",
-            InputExample("test_mismatched-1", "first 1", 'a "second 1', None),
+            ("test_mismatched-1", "first 1", SECOND, None),
         ),
-        (
-            "qnli",
-            "dev",
-            InputExample("dev-2", "first 1", 'a "second 1', "entailment"),
-        ),
+        ("qnli", "dev", ("dev-2", "first 1", SECOND, "entailment")),
     ],
 )
 def test_the_second_example_of_a_set(task, name, set_name, expected):
-    assert list(task(name).examples(set_name))[1] == expected
+    _, example, *_ = task(name).examples(set_name)
+    assert example == InputExample(*expected)
 
 
-def test_columns_are_found_by_number_where_the_header_names_others(task):
+def test_columns_are_found_by_number_where_the_header_names_others(
+    task, caplog
+):
     # As the original, which never looks at the header.
     lines = "q\ti\tj\ta\tb\n1\t7\t8\tone\ttwo\n"
-    mrpc = task("mrpc", **{"train.tsv": lines})
-    assert list(mrpc.examples("train")) == [
-        InputExample("train-1", "one", "two", "1")
-    ]
-
-
-def test_a_missing_column_is_not_read_from_the_place_of_the_label(task):
-    columns = "i\tg\tf\ty\to\ts1\ts2\tsentence1\tscore\n"
-    row = "0\tg\tf\ty\to\t\t\tA plane.\t5.0\n"
-    similarity = task("sts-b", **{"train.tsv": columns + row})
-    with pytest.raises(ValueError, match="no column 'sentence2'.* it has"):
-        list(similarity.examples("train"))
-
-
-def test_a_number_in_place_of_a_missing_name_is_warned_of(task, caplog):
-    mrpc = task("mrpc", **{"train.tsv": "Quality\ti\tj\ta\tb\n1\t7\t8\tx\ty\n"})
-    assert list(mrpc.examples("train")) == [
-        InputExample("train-1", "x", "y", "1")
-    ]
+    read = [InputExample("train-1", "one", "two", "1")]
+    assert list(task("mrpc", **{"train.tsv": lines}).examples("train")) == read
+    # A header that names some of them is warned of.
+    lines = lines.replace("q", "Quality")
+    assert list(task("mrpc", **{"train.tsv": lines}).examples("train")) == read
     assert "no column '#1 String': column 3, 'a', is read" in caplog.text
 
 
-def test_a_label_outside_the_list_is_an_error_with_its_place(task):
-    cola = task("cola", **{"dev.tsv": "s\t0\t*\tOne.\ns\t2\t*\tTwo.\n"})
-    message = "/dev.tsv, line 2: column 'label' .or 1. is '2', .* one of 0, 1"
-    with pytest.raises(ValueError, match=message):
-        list(cola.examples("dev"))
+RTE = "index\tsentence1\tsentence2\tlabel\n"
+STS = "i\tg\tf\ty\to\ts1\ts2\tsentence1\tscore\n"
 
 
-def test_a_file_of_another_task_is_an_error(task):
-    cola = task("cola", **{"dev.tsv": "sentence\tlabel\ngood\t1\n"})
-    with pytest.raises(
-        ValueError, match="dev.tsv, line 1: there is no column 'sen"
-    ):
-        list(cola.examples("dev"))
-
-
-def test_a_wrong_number_of_columns_is_an_error_with_its_place(task):
-    rte = task(
-        "rte",
-        **{"dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\ta\tentailment\n"},
-    )
-    with pytest.raises(ValueError, match="dev.tsv, line 2: 3 columns, expect"):
-        list(rte.examples("dev"))
+@pytest.mark.parametrize(
+    ("name", "lines", "message"),
+    [
+        (
+            "cola",
+            "s\t0\t*\tOne.\ns\t2\t*\tTwo.\n",
+            "line 2: column 'label' .or 1. is '2', .* one of 0, 1",
+        ),
+        # Of another task.
+        ("cola", "sentence\tlabel\ngood\t1\n", "line 1: .*no column 'sentence"),
+        ("rte", f"{RTE}0\ta\tentailment\n", "line 2: 3 columns, expected 4"),
+        (
+            "sts-b",
+            FOLDERS["sts-b"]["dev.tsv"].replace("4.000", "four"),
+            "line 3: column 'score' .* is 'four'",
+        ),
+        # In the place of the missing column is the score.
+        ("sts-b", f"{STS}0\tg\tf\ty\to\t\t\tA plane.\t5.0\n", ".*'sentence2'"),
+    ],
+)
+def test_a_wrong_file_is_an_error_with_its_place(task, name, lines, message):
+    with pytest.raises(ValueError, match=f"/dev.tsv, {message}"):
+        list(task(name, **{"dev.tsv": lines}).examples("dev"))
 
 
 def test_broken_rows_of_qqp_are_left_out_of_its_training_set_only(task, caplog):
@@ -119,12 +94,6 @@ def test_broken_rows_of_qqp_are_left_out_of_its_training_set_only(task, caplog):
     assert "1 rows without 6 columns are left out" in caplog.text
     with pytest.raises(ValueError, match="line 6: 2 columns, expected 6"):
         list(qqp.examples("dev"))
-
-
-def test_a_score_that_is_no_number_is_an_error(task):
-    changed = FOLDERS["sts-b"]["dev.tsv"].replace("4.000", "four")
-    with pytest.raises(ValueError, match="line 3: column 'score' .* is 'four'"):
-        list(task("sts-b", **{"dev.tsv": changed}).examples("dev"))
 
 
 def test_submitted_scores_are_in_their_range(task):

@@ -1,5 +1,7 @@
 """Tables of text: what a cell is, and what is said of a wrong one."""
 
+import re
+
 import pytest
 
 from data.tasks import rows
@@ -50,47 +52,27 @@ def test_a_very_long_cell_is_read(write, quotechar):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (
-            "a\tb\nx\n",
-            "line 2: 1 columns, expected 2 as in the first line; is the line "
-            "empty, or a tab",
-        ),
-        ("a\tb\nx\ty\tz\n", "line 2: 3 columns, expected 2 as"),
-        (
-            "a\tb\n\nx\ty\n",
-            "line 2: 0 columns, expected 2 as in the first line; is the "
-            "line empty",
-        ),
-        (
-            b"a\tb\nx\t\xe4\n",
-            "line 2: byte 3 of the line is 0xe4, which is not",
-        ),
+        ("a\tb\nx\n", "1 columns, expected 2 .*; is the line empty, or a tab"),
+        ("a\tb\nx\ty\tz\n", "3 columns, expected 2 as in the first line"),
+        ("a\tb\n\nx\ty\n", "0 columns, expected 2 .*; is the line empty"),
+        (b"a\tb\nx\t\xe4\n", "byte 3 of the line is 0xe4, which is not"),
     ],
 )
 def test_a_wrong_row_is_an_error_with_its_place(write, data, message):
-    path = write(data)
-    with pytest.raises(ValueError) as error:
-        cells(path)
-    assert str(error.value).startswith(path)
-    assert message in str(error.value)
+    with pytest.raises(ValueError, match=f"^/.*t.tsv, line 2: {message}"):
+        cells(write(data))
 
 
 def test_an_open_quote_is_an_error(write):
     path = write('a,b\nx,"y\nz\n')
-    with pytest.raises(
-        ValueError,
-        match=r"t.tsv, lines 2 to 3: .*quotes \(\"\) to be closed",
-    ):
+    with pytest.raises(ValueError, match="t.tsv, lines 2 to 3: .*to be closed"):
         cells(path, delimiter=",", quotechar='"')
 
 
 def test_broken_rows_are_left_out_where_asked_for_and_counted(write, caplog):
     path = write("a\tb\n1\t2\nx\n3\t4\ny\tz\tz\n")
     assert cells(path, skip_broken=True) == [["1", "2"], ["3", "4"]]
-    assert (
-        f"{path}: 2 rows without 2 columns are left out, the first is "
-        "line 3." in caplog.text
-    )
+    assert f"{path}: 2 rows without 2 columns are left out" in caplog.text
 
 
 @pytest.mark.parametrize("quotechar", [None, '"'])
@@ -106,9 +88,7 @@ def test_empty_lines_are_broken_rows(write, caplog, quotechar):
 
 
 def test_an_empty_line_is_no_header(write):
-    with pytest.raises(
-        ValueError, match="line 1: 0 columns, expected 1.* empty"
-    ):
+    with pytest.raises(ValueError, match="line 1: 0 columns, expected 1"):
         cells(write("\na\tb\n1\t2\n"), skip_broken=True)
 
 
@@ -121,39 +101,24 @@ def test_a_column_is_found_by_name_then_by_number():
     assert row.has(Column("c", -2)) and not row.has(Column("c", -3))
 
 
+def yes_or_no(row, column):
+    return row.label(column, ("yes", "no"))
+
+
 @pytest.mark.parametrize(
-    ("read", "message"),
+    ("read", "column", "message"),
     [
-        (
-            lambda row: row.text(Column("c")),
-            "t, line 7: there is no column 'c'; it has a, b. Rename it",
-        ),
-        (
-            lambda row: row.text(Column("c", 5)),
-            "t, line 7: there is no column 'c' (or 5); it has a, b",
-        ),
-        (
-            lambda row: row.text(Column(None, 9)),
-            "t, line 7: there is no column 9; it has a, b",
-        ),
-        (
-            lambda row: row.text(Column("b")),
-            "t, line 7: column 'b' is 3, expected a text",
-        ),
-        (
-            lambda row: row.float(Column("a")),
-            "t, line 7: column 'a' is 'x', expected a number",
-        ),
-        (
-            lambda row: row.label(Column("a", 0), ("yes", "no")),
-            "t, line 7: column 'a' (or 0) is 'x', expected one of yes, no",
-        ),
+        (Row.text, Column("c"), "there is no column 'c'; it has a, b. Rename"),
+        (Row.text, Column("c", 5), "there is no column 'c' (or 5); it has"),
+        (Row.text, Column(None, 9), "there is no column 9; it has a, b"),
+        (Row.text, Column("b"), "column 'b' is 3, expected a text"),
+        (Row.float, Column("a"), "column 'a' is 'x', expected a number"),
+        (yes_or_no, Column("a", 0), "column 'a' (or 0) is 'x', expected one"),
     ],
 )
-def test_a_wrong_cell_is_an_error_with_its_place(read, message):
-    with pytest.raises(ValueError) as error:
-        read(Row("t", 7, 6, ("a", "b"), ["x", 3]))
-    assert str(error.value).startswith(message)
+def test_a_wrong_cell_is_an_error_with_its_place(read, column, message):
+    with pytest.raises(ValueError, match=f"^t, line 7: {re.escape(message)}"):
+        read(Row("t", 7, 6, ("a", "b"), ["x", 3]), column)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "", None, "1,5", "1_000"])
@@ -185,15 +150,8 @@ def test_json_lines(write):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [
-        ("{", "line 2: no JSON object (Expecting property name"),
-        (
-            "[1]",
-            "line 2: no JSON object (a list); expected one on each line",
-        ),
-    ],
+    [("{", "Expecting property name"), ("[1]", "a list.; expected one on")],
 )
 def test_a_line_that_is_no_object_is_an_error(write, line, message):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"line 2: no JSON object .{message}"):
         list(rows.read_json_lines(write("{}\n" + line + "\n")))
-    assert message in str(error.value)

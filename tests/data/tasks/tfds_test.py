@@ -1,7 +1,5 @@
 """The same tasks from data sets that the test prepares."""
 
-import re
-
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
@@ -16,22 +14,16 @@ def label(*names):
 
 
 def test_labels_are_those_of_glue_s_files(tmp_path):
-    folder = prepare(
-        tmp_path,
-        "my_cola",
-        {
-            "sentence": TEXT,
-            "label": label("unacceptable", "acceptable"),
-            "idx": np.int32,
-        },
-        {
-            "train": [
-                {"sentence": "Café", "label": 1, "idx": 7},
-                {"sentence": "b", "label": 0, "idx": 8},
-            ],
-            "test": [{"sentence": "c", "label": -1, "idx": 0}],
-        },
-    )
+    classes = label("unacceptable", "acceptable")
+    features = {"sentence": TEXT, "label": classes, "idx": np.int32}
+    splits = {
+        "train": [
+            {"sentence": "Café", "label": 1, "idx": 7},
+            {"sentence": "b", "label": 0, "idx": 8},
+        ],
+        "test": [{"sentence": "c", "label": -1, "idx": 0}],
+    }
+    folder = prepare(tmp_path, "my_cola", features, splits)
     cola = get_task("cola", None, tfds="my_cola", tfds_data_dir=folder)
     assert sorted(cola.examples("train"), key=lambda e: e.guid) == [
         InputExample("train-7", "Café", None, "1"),
@@ -41,27 +33,16 @@ def test_labels_are_those_of_glue_s_files(tmp_path):
     # All else is the task's own.
     assert cola.metrics[0] == "matthews"
     assert cola.submission_files == {"test": "CoLA.tsv"}
-    with pytest.raises(
-        ValueError, match="--tfds=my_cola: there is no split 'v"
-    ):
+    with pytest.raises(ValueError, match="--tfds=my_cola: .*no split 'v"):
         list(cola.examples("dev"))
 
 
 def test_labels_are_found_by_name_whatever_their_order(tmp_path):
-    folder = prepare(
-        tmp_path,
-        "my_mnli",
-        {
-            "premise": TEXT,
-            "hypothesis": TEXT,
-            "label": label("entailment", "neutral", "contradiction"),
-        },
-        {
-            "validation_mismatched": [
-                {"premise": "a", "hypothesis": "b", "label": 1}
-            ]
-        },
-    )
+    classes = label("entailment", "neutral", "contradiction")
+    features = {"premise": TEXT, "hypothesis": TEXT, "label": classes}
+    examples = [{"premise": "a", "hypothesis": "b", "label": 1}]
+    split = "validation_mismatched"
+    folder = prepare(tmp_path, "my_mnli", features, {split: examples})
     mnli = get_task("mnli", "", tfds="my_mnli", tfds_data_dir=folder)
     assert list(mnli.examples("dev_mismatched")) == [
         InputExample("dev_mismatched-0", "a", "b", "neutral")
@@ -70,11 +51,8 @@ def test_labels_are_found_by_name_whatever_their_order(tmp_path):
     # Another task's data.
     rte = get_task("rte", None, tfds="my_mnli", tfds_data_dir=folder)
     rte.dev_sets = ("dev_mismatched",)
-    with pytest.raises(
-        ValueError,
-        match="--tfds=my_mnli, validation_mismatched, line 1: there is no "
-        "column 'sentence1'; it has ",
-    ):
+    fault = f"--tfds=my_mnli, {split}, line 1: there is no column 'sentence1'"
+    with pytest.raises(ValueError, match=fault):
         list(rte.examples("dev"))
 
 
@@ -136,43 +114,23 @@ def test_answers_keep_their_numbers_where_rows_are_missing(tmp_path):
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        (
-            None,
-            "--tfds=my_rte, test, line 1: 'idx' is None, expected the number "
-            "of the example in GLUE's file, from 0, another one for each, for "
-            "RTE.tsv. Add the feature, or read the data set with "
-            "--task_name=tsv.",
-        ),
-        (
-            [3, 3],
-            "--tfds=my_rte, test, line 2: 'idx' is 3, expected the number",
-        ),
+        (None, "line 1: 'idx' is None, .*for RTE.tsv. Add .*--task_name=tsv"),
+        ([3, 3], "line 2: 'idx' is 3, expected the number"),
     ],
 )
 def test_answers_without_numbers_are_refused(tmp_path, numbers, message):
     folder = prepare_test_set(tmp_path, "rte", numbers)
     rte = get_task("rte", None, tfds="my_rte", tfds_data_dir=folder)
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=f"--tfds=my_rte, test, {message}"):
         list(rte.examples("test"))
 
 
 def test_scores_of_a_test_set_are_not_known(tmp_path):
-    folder = prepare(
-        tmp_path,
-        "my_stsb",
-        {
-            "sentence1": TEXT,
-            "sentence2": TEXT,
-            "label": np.float32,
-            "idx": np.int32,
-        },
-        {
-            split: [
-                {"sentence1": "a", "sentence2": "b", "label": score, "idx": 0}
-            ]
-            for split, score in (("train", 2.5), ("test", -1.0))
-        },
-    )
+    features = {"sentence1": TEXT, "sentence2": TEXT}
+    features |= {"label": np.float32, "idx": np.int32}
+    row = {"sentence1": "a", "sentence2": "b", "idx": 0}
+    splits = {"train": [row | {"label": 2.5}], "test": [row | {"label": -1.0}]}
+    folder = prepare(tmp_path, "my_stsb", features, splits)
     stsb = get_task("sts-b", None, tfds="my_stsb", tfds_data_dir=folder)
     assert stsb.gold("train").tolist() == [2.5]
     assert stsb.gold("test") is None
@@ -180,24 +138,17 @@ def test_scores_of_a_test_set_are_not_known(tmp_path):
 
 def test_one_language_of_translations(tmp_path):
     languages = ("de", "zh")
-    folder = prepare(
-        tmp_path,
-        "my_xnli",
-        {
-            "premise": tfds.features.Translation(languages),
-            "hypothesis": tfds.features.TranslationVariableLanguages(languages),
-            "label": label("entailment", "neutral", "contradiction"),
-        },
-        {
-            "validation": [
-                {
-                    "premise": {"de": "ja", "zh": "shi"},
-                    "hypothesis": {"de": "nein", "zh": "bu"},
-                    "label": 2,
-                }
-            ]
-        },
-    )
+    features = {
+        "premise": tfds.features.Translation(languages),
+        "hypothesis": tfds.features.TranslationVariableLanguages(languages),
+        "label": label("entailment", "neutral", "contradiction"),
+    }
+    row = {
+        "premise": {"de": "ja", "zh": "shi"},
+        "hypothesis": {"de": "nein", "zh": "bu"},
+        "label": 2,
+    }
+    folder = prepare(tmp_path, "my_xnli", features, {"validation": [row]})
 
     def read(**options):
         options |= {"tfds": "my_xnli", "tfds_data_dir": folder}
@@ -210,15 +161,12 @@ def test_one_language_of_translations(tmp_path):
 
 
 def test_any_data_set_s_features_are_columns(tmp_path):
-    folder = prepare(
-        tmp_path,
-        "my_tags",
-        {
-            "tokens": tfds.features.Sequence(TEXT),
-            "ner": tfds.features.Sequence(label("O", "B-PER")),
-        },
-        {"train": [{"tokens": ["Ann", "ran"], "ner": ["B-PER", "O"]}]},
-    )
+    features = {
+        "tokens": tfds.features.Sequence(TEXT),
+        "ner": tfds.features.Sequence(label("O", "B-PER")),
+    }
+    row = {"tokens": ["Ann", "ran"], "ner": ["B-PER", "O"]}
+    folder = prepare(tmp_path, "my_tags", features, {"train": [row]})
     options = {"text_columns": ["tokens"], "label_column": "ner"}
     options |= {"kind": "tagging", "tfds_data_dir": folder}
     tags = get_task("tsv", None, tfds="my_tags", **options)

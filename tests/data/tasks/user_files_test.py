@@ -25,10 +25,9 @@ def test_the_separator_is_found_by_the_names_of_the_columns(table, separator):
     # Cells hold the other separators, quotes and line breaks.
     rows = [
         ["id", "text", "label"],
-        ["1", '"a,;|""\t\nb"', "x, y"],
+        ["1", '"a,;|""\t\nb"', '"x, y"'],
         ["2", "c", "z"],
     ]
-    rows[1][2] = f'"{rows[1][2]}"'
     data = "\ufeff" + "".join(separator.join(row) + "\r\n" for row in rows)
     task = table({"train.csv": data})
     assert train(task) == [('a,;|"\t\nb', "x, y"), ("c", "z")]
@@ -43,10 +42,7 @@ NUMBERED = {"text_columns": ["-1"], "label_column": "0"}
         ("yes;a\nno;b, c\n", [("a", "yes"), ("b, c", "no")]),
         ("Well, yes;a\nno;b\n", [("a", "Well, yes"), ("b", "no")]),
         # The text of the first row has a line break and the other separators.
-        (
-            'yes;"a, b\n|c"\n"no, really";b\n',
-            [("a, b\n|c", "yes"), ("b", "no, really")],
-        ),
+        ('yes;"a,\n|c"\n"no, no";b\n', [("a,\n|c", "yes"), ("b", "no, no")]),
         ('1,0,"a;b"\n0,1,c\n', [("a;b", "1"), ("c", "0")]),
     ],
 )
@@ -67,10 +63,8 @@ def test_the_separator_of_columns_by_number_gives_every_row_one_width(
 def test_two_separators_that_fit_are_an_error_unless_one_is_given(
     table, data, columns
 ):
-    with pytest.raises(
-        ValueError,
-        match="train.csv: semicolons and tabs each give .*--separator=tab",
-    ):
+    fault = "train.csv: semicolons and tabs each give .*--separator=tab"
+    with pytest.raises(ValueError, match=fault):
         train(table({"train.csv": data}, **columns))
     for separator in ";", "semicolon":
         names = NUMBERED | {"labels": ["yes", "no", "words", "x"]}
@@ -85,23 +79,22 @@ def test_other_sets_have_the_separator_of_the_train_set(table):
         "test.csv": "f, g;?\nh, i;?\n",
     }
     columns = {"text_columns": ["0"], "label_column": "1"}
-    task = table(files, **columns)
-    found = [x.text_a for x in task.examples("test")]
-    assert found == ["f, g", "h, i"]
-    assert [x.text_a for x in task.examples("dev")] == ["d, e"]
+
+    def texts(set_name, **options):
+        task = table(files, **columns, **options)
+        return [example.text_a for example in task.examples(set_name)]
+
+    assert texts("test") == ["f, g", "h, i"]
+    assert texts("dev") == ["d, e"]
     # A set of one column that has several by another separator.
     files["test.csv"] = "f|?\ng|?\n"
-    with pytest.raises(
-        ValueError,
-        match="test.csv: semicolons separate the columns of the train set.* "
-        "several by bars.*--separator=semicolon",
-    ):
-        list(table(files, **columns).examples("test"))
+    fault = "test.csv: semicolons .*several by bars.*--separator=semicolon"
+    with pytest.raises(ValueError, match=fault):
+        texts("test")
+    assert texts("test", separator="semicolon") == ["f|?", "g|?"]
     # A file whose columns tell its own separator has that.
     files["dev.csv"] = "d,yes\n"
-    assert [x.text_a for x in table(files, **columns).examples("dev")] == ["d"]
-    given = table(files, separator="semicolon", **columns)
-    assert [x.text_a for x in given.examples("test")] == ["f|?", "g|?"]
+    assert texts("dev") == ["d"]
 
 
 @pytest.mark.parametrize("separator", ["commas", "\\t", '"', "\n"])
@@ -113,17 +106,12 @@ def test_what_is_no_separator_is_refused(table, separator):
 @pytest.mark.parametrize(
     ("name", "data", "columns", "message"),
     [
-        (
-            "train.csv",
-            "text,text,label\na,b,x\n",
-            {},
-            "there are several columns 'text'; it has text, text, label. Ren",
-        ),
+        ("train.csv", "text,text,label\na,b,x\n", {}, "several columns 'text'"),
         (
             "train.jsonl",
             '{"text": "a", "label": "x", "text": "b"}\n',
             {},
-            "line 1: no JSON object .the name 'text' is twice in an object",
+            "line 1: .*the name 'text' is twice",
         ),
         (
             "train.jsonl",
@@ -131,20 +119,14 @@ def test_what_is_no_separator_is_refused(table, separator):
             {"text_columns": ["0"], "label_column": "-1"},
             "line 2: there is no column '-1'; .*in tsv and csv files number",
         ),
-        (
-            "train.csv",
-            "a\nb\n",
-            NUMBERED,
-            "line 1: the columns -1 and 0 are the same .*--separator",
-        ),
+        ("train.csv", "a\nb\n", NUMBERED, "-1 and 0 are the .*--separator"),
     ],
 )
 def test_columns_that_are_not_told_apart_are_refused(
     table, name, data, columns, message
 ):
-    task = table({name: data}, labels=["x"], **columns)
     with pytest.raises(ValueError, match=message):
-        train(task)
+        train(table({name: data}, labels=["x"], **columns))
 
 
 def test_a_header_of_columns_by_number_is_warned_of(table, caplog):
@@ -157,43 +139,39 @@ def test_a_header_of_columns_by_number_is_warned_of(table, caplog):
     assert "--label_column" in caplog.text
 
 
-def test_a_missing_column_is_named_with_its_flag_and_the_columns(table):
-    task = table({"train.csv": "review,stars\na,1\n"})
-    with pytest.raises(
-        ValueError,
-        match="there is no column 'text'; it has review, stars. Name .* by "
-        "--text_columns.",
-    ):
-        list(get_task("csv", task.data_dir, labels=["1"]).examples("train"))
-    task = table({"train.jsonl": '{"text": "a"}\n'}, "jsonl")
-    with pytest.raises(ValueError, match="'label'; it has text. .*--label_col"):
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("csv", "review,label\na,1\n", "'text'; it has review.*--text_col"),
+        ("jsonl", '{"text": "a"}\n', "'label'; it has text. .*--label_column"),
+    ],
+)
+def test_a_missing_column_is_named_with_its_flag(table, name, data, message):
+    task = table({f"train.{name}": data}, name, labels=["1"])
+    with pytest.raises(ValueError, match=f"there is no column {message}"):
         train(task)
 
 
 def test_a_table_in_the_wrong_format_names_its_separator(table):
-    task = table({"train.tsv": "text;label\na;x\n"}, "tsv", labels=["x"])
-    with pytest.raises(
-        ValueError,
-        match="it has text;label. That is one column, in which there are "
-        r"semicolons: if they .*\.csv, or give --separator=semicolon",
-    ):
-        train(task)
-    given = get_task("tsv", task.data_dir, separator="semicolon")
-    assert train(given) == [("a", "x")]
+    files = {"train.tsv": "text;label\na;x\n"}
+    fault = r"semicolons: if .*\.csv, or give --separator=semicolon"
+    with pytest.raises(ValueError, match=fault):
+        train(table(files, "tsv", labels=["x"]))
+    assert train(table(files, "tsv", separator="semicolon")) == [("a", "x")]
 
 
 @pytest.mark.parametrize("name", ["tsv", "csv", "jsonl"])
 def test_the_name_of_the_task_decides_between_files(table, name):
-    task = table(
-        {
-            "train.tsv": "text\tlabel\nin tsv\tx\n",
-            "train.csv": "text,label\nin csv,x\n",
-            "train.jsonl": '{"text": "in jsonl", "label": "x"}\n',
-        },
-        name,
-    )
+    files = {
+        "train.tsv": "text\tlabel\nin tsv\tx\n",
+        "train.csv": "text,label\nin csv,x\n",
+        "train.jsonl": '{"text": "in jsonl", "label": "x"}\n',
+    }
+    task = table(files, name)
     assert train(task) == [(f"in {name}", "x")]
     assert task.name == name
+    with pytest.raises(ValueError, match=f"--task_name={name}: kind 'two'"):
+        table({}, name, kind="two")
 
 
 @pytest.mark.parametrize(
@@ -209,40 +187,30 @@ def test_the_name_of_the_task_is_the_format_of_other_files(table, name, data):
     assert train(task) == [('"a', "x")]
 
 
-def test_errors_name_the_task_that_was_given(table):
-    with pytest.raises(ValueError, match="--task_name=csv: kind 'two'"):
-        table({}, kind="two")
-    with pytest.raises(
-        ValueError, match="--task_name=jsonl: 1 text .* 0 choice"
-    ):
-        table({}, "jsonl", kind="choice")
-
-
 ROWS = "text,label\n" + "".join(f"t{i},{'ab'[i % 2]}\n" for i in range(20))
+
+
+def sets_of(task):
+    return [
+        [example.text_a for example in task.examples(set_name)]
+        for set_name in ("train", "dev")
+    ]
 
 
 def test_a_share_of_the_train_set_is_the_dev_set(table):
     task = table({"train.csv": ROWS}, dev_share=0.2)
-    sets = {
-        name: {example.text_a for example in task.examples(name)}
-        for name in ("train", "dev")
-    }
-    assert len(sets["train"]) + len(sets["dev"]) == 20 and sets["dev"]
-    assert sets["train"] | sets["dev"] == {f"t{i}" for i in range(20)}
+    train_set, dev_set = sets_of(task)
+    assert dev_set
+    assert sorted(train_set + dev_set) == sorted(f"t{i}" for i in range(20))
     # A later run, perhaps one that only evaluates, finds the same.
     again = get_task("csv", task.data_dir, dev_share=0.2)
-    assert {e.text_a for e in again.examples("dev")} == sets["dev"]
+    assert sets_of(again)[1] == dev_set
 
 
 def test_a_label_of_the_dev_share_alone_is_known(table):
-    rows = "text,label\n" + "x,a|b\ny,b\nz,a\n" * 4
-    task = table(
-        {"train.csv": rows},
-        dev_share=0.5,
-        kind="multilabel",
-        label_separator="|",
-    )
-    assert task.labels == ("a", "b")
+    files = {"train.csv": "text,label\n" + "x,a|b\ny,b\nz,a\n" * 4}
+    labels = {"kind": "multilabel", "label_separator": "|"}
+    assert table(files, dev_share=0.5, **labels).labels == ("a", "b")
     numbers = "text,label\n" + "".join(f"t{i},{i / 2}\n" for i in range(10))
     task = table({"train.csv": numbers}, dev_share=0.3, kind="regression")
     assert 0 < len(task.gold("dev")) < 10
@@ -250,16 +218,11 @@ def test_a_label_of_the_dev_share_alone_is_known(table):
 
 def test_copies_of_a_text_are_in_one_set(table, caplog):
     caplog.set_level("INFO", logger="absl")
-    rows = [f"t{i},{'ab'[i % 2]}\n" for i in range(20)] * 3
-    task = table({"train.csv": "text,label\n" + "".join(rows)}, dev_share=0.2)
-    sets = {
-        name: [example.text_a for example in task.examples(name)]
-        for name in ("train", "dev")
-    }
-    assert len(sets["train"]) + len(sets["dev"]) == 60 and sets["dev"]
-    assert not {*sets["train"]} & {*sets["dev"]}
-    size = len(sets["dev"])
-    assert f"The dev set is {size} of 60 training rows." in caplog.text
+    rows = ROWS + ROWS.removeprefix("text,label\n") * 2
+    train_set, dev_set = sets_of(table({"train.csv": rows}, dev_share=0.2))
+    assert len(train_set) + len(dev_set) == 60 and dev_set
+    assert not {*train_set} & {*dev_set}
+    assert f"The dev set is {len(dev_set)} of 60 training rows" in caplog.text
 
 
 def test_a_train_file_elsewhere_has_no_dev_file_here(table, tmp_path):
@@ -276,16 +239,8 @@ def test_a_train_file_elsewhere_has_no_dev_file_here(table, tmp_path):
     [
         ({}, {"dev_share": 0.0}, "--dev_share=0.0; it must be above 0 and bel"),
         ({}, {"dev_share": 1.0}, "--dev_share=1.0; it must be above 0 and bel"),
-        (
-            {"dev.tsv": ROWS},
-            {},
-            "there is a file of it, .*dev.tsv; leave out --dev_share, or rena",
-        ),
-        (
-            {},
-            {"dev_file": "d.csv"},
-            "there is a file of it, d.csv; leave out --dev_share, or --dev_fi",
-        ),
+        ({"dev.tsv": ROWS}, {}, "a file of it, .*dev.tsv; leave .*, or rename"),
+        ({}, {"dev_file": "d.csv"}, "of it, d.csv; leave .*, or --dev_file"),
     ],
 )
 def test_a_share_that_contradicts_is_refused(table, files, options, message):
@@ -301,11 +256,8 @@ def test_a_file_without_line_feeds_is_said(table):
 
 def test_a_missing_dev_file_names_the_share(table):
     task = table({"train.csv": ROWS})
-    with pytest.raises(
-        FileNotFoundError,
-        match="has none of dev.csv, dev.tsv, dev.jsonl; give its name with "
-        "--dev_file. Is --data_dir=.* Or draw it .*--dev_share=0.1",
-    ):
+    remedies = "--dev_file. Is --data_dir=.* Or draw it .*--dev_share=0.1"
+    with pytest.raises(FileNotFoundError, match=f"none of dev.csv.*{remedies}"):
         list(task.examples("dev"))
 
 
@@ -333,39 +285,35 @@ def test_labels_of_a_model_stand_in_for_the_train_set(table, kind, row, labels):
     assert example.guid == "test-0"
 
 
+def faults(table, rows, **options):
+    """The lines of the error, the first of which counts the rows."""
+    task = table({"train.csv": f"text,label\n{rows}"}, **options)
+    with pytest.raises(ValueError) as error:
+        list(task.examples("train"))
+    return str(error.value).splitlines()
+
+
 def test_all_bad_rows_are_in_one_error(table):
     bad = [f"t{i},{'z' if i % 2 else 'a'}\n" for i in range(60)]
-    task = table({"train.csv": "text,label\n" + "".join(bad)}, labels=("a",))
-    with pytest.raises(ValueError, match="30 rows are wrong, the first:") as e:
-        list(task.examples("train"))
-    first, *lines = str(e.value).splitlines()
+    first, *lines = faults(table, "".join(bad), labels=("a",))
+    assert first == "30 rows are wrong, the first:"
     assert len(lines) == 20
     assert "train.csv, line 3: column 'label' is 'z'" in lines[0]
     # Rows of another width are among them.
-    task = table({"train.csv": "text,label\nx\ny,z\nq,a,b\n"}, labels=("a",))
-    with pytest.raises(ValueError, match="^3 rows are wrong") as e:
-        list(task.examples("train"))
-    found = [line.split(": ")[1] for line in str(e.value).splitlines()[1:]]
-    width = "columns, expected 2 as in the first line"
-    assert found[0].startswith(f"1 {width}")
-    assert found[1].startswith("column 'label' is 'z'")
-    assert found[2].startswith(f"3 {width}")
-    task = table({"train.csv": "text,label\nx,a\ny,b\nz\nq,a,b\n"})
-    with pytest.raises(ValueError, match="^2 rows are wrong"):
-        list(task.examples("train"))
+    first, *lines = faults(table, "x\ny,z\nq,a,b\n", labels=("a",))
+    assert first.startswith("3 rows are wrong")
+    assert "line 2: 1 columns, expected 2" in lines[0]
+    assert "line 3: column 'label' is 'z'" in lines[1]
+    assert "line 4: 3 columns, expected 2" in lines[2]
     # The labels are looked for in all rows, too.
-    task = table({"train.csv": "text,label\nx,a\ny,\nz,\n"})
-    with pytest.raises(
-        ValueError, match="2 rows are wrong, the first:\n.*line 3: no lab"
-    ):
-        _ = task.labels
+    for rows in ("x,a\ny,b\nz\nq,a,b\n", "x,a\ny,\nz,\n"):
+        assert faults(table, rows)[0].startswith("2 rows are wrong")
 
 
 def test_the_line_of_a_bad_row_counts_the_lines_of_cells(table):
-    content = 'text,label\n"one\ntwo\n\nthree",a\nfour,a\n"five\nsix",z\n'
-    task = table({"train.csv": content}, labels=("a",))
-    with pytest.raises(ValueError, match="train.csv, line 7: column 'label'"):
-        list(task.examples("train"))
+    rows = '"one\ntwo\n\nthree",a\nfour,a\n"five\nsix",z\n'
+    (fault,) = faults(table, rows, labels=("a",))
+    assert "train.csv, line 7: column 'label'" in fault
 
 
 def test_rows_with_empty_cells_are_left_out_if_asked(table, caplog):
@@ -393,8 +341,6 @@ def test_rows_of_json_may_lack_a_column_if_asked(table):
     assert first == "4 rows are wrong, the first:" and len(rest) == 4
     for number, line in enumerate(rest, start=2):
         assert f"train.jsonl, line {number}: " in line
-    assert "'label'; it has text. " in rest[0]
-    assert "--label_column" in rest[0] and "--text_columns" in rest[1]
     content = {"train.jsonl": "\n".join(lines)}
     task = table(content, "jsonl", labels=["x"], drop_missing=True)
     assert train(task) == [("a", "x")]

@@ -1,5 +1,4 @@
-"""The user's own tables, of every kind and format."""
-
+import dataclasses
 import json
 
 import pytest
@@ -40,30 +39,17 @@ def test_a_text_and_its_label(tsv):
     ],
 )
 def test_every_format_gives_the_same_pair(tsv, name, data):
-    task = tsv(
-        {name: data}, kind="pair", text_columns=["a", "b"], label_column="y"
-    )
-    (example,) = train(task)
-    assert (example.text_a, example.text_b, example.label) == (
-        "x, 1",
-        "x2",
-        "1",
-    )
+    columns = {"text_columns": ["a", "b"], "label_column": "y"}
+    (example,) = train(tsv({name: data}, kind="pair", **columns))
+    assert (example.texts, example.label) == (["x, 1", "x2"], "1")
 
 
 def test_columns_by_number_have_no_header(tsv):
-    table = "7\tyes\ta\n8\tno\tb\n"
-    task = tsv(
-        {"train.tsv": table, "dev.tsv": table},
-        text_columns=["-1"],
-        label_column="1",
-        id_column="0",
-    )
-    for set_name, ids in ("train", (0, 1)), ("dev", (7, 8)):
-        assert [*task.examples(set_name)] == [
-            InputExample(f"{set_name}-{ids[0]}", "a", None, "yes"),
-            InputExample(f"{set_name}-{ids[1]}", "b", None, "no"),
-        ]
+    table = "7\tyes\ta\n"
+    columns = {"text_columns": ["-1"], "label_column": "1", "id_column": "0"}
+    task = tsv({"train.tsv": table, "dev.tsv": table}, **columns)
+    assert train(task) == [InputExample("train-0", "a", None, "yes")]
+    assert [*task.examples("dev")] == [InputExample("dev-7", "a", None, "yes")]
 
 
 def test_quotes_of_a_tsv_on_demand(tsv):
@@ -72,35 +58,28 @@ def test_quotes_of_a_tsv_on_demand(tsv):
 
 
 def test_numbers(tsv):
-    task = tsv(
-        {"train.csv": "text,score\na,2.5\nb,-1\n"},
-        kind="regression",
-        label_column="score",
-    )
+    files = {"train.csv": "text,score\na,2.5\nb,-1\n"}
+    task = tsv(files, kind="regression", label_column="score")
     assert (task.kind, task.labels) == ("regression", ())
     assert task.gold("train").tolist() == [2.5, -1.0]
+    with pytest.raises(ValueError, match="--labels=a,b: .*leave the flag out"):
+        tsv({}, kind="regression", labels=["a", "b"])
 
 
 def test_several_labels_as_text_or_list(tsv):
-    task = tsv(
-        {
-            "train.tsv": "text\tlabel\na\tx; y\nb\t\n",
-            "dev.jsonl": '{"text": "a", "label": ["y"]}\n',
-        },
-        kind="multilabel",
-        label_separator=";",
-    )
+    files = {
+        "train.tsv": "text\tlabel\na\tx; y\nb\t\n",
+        "dev.jsonl": '{"text": "a", "label": ["y"]}\n',
+    }
+    task = tsv(files, kind="multilabel", label_separator=";")
     assert task.labels == ("x", "y")
     assert task.gold("train").tolist() == [[1, 1], [0, 0]]
     assert task.gold("dev").tolist() == [[0, 1]]
 
 
 def test_choices_in_columns_or_in_a_list(tsv):
-    task = tsv(
-        {"train.csv": "text,c0,c1,c2,label\na,x,y,z,2\n"},
-        kind="choice",
-        choice_columns=["c0", "c1", "c2"],
-    )
+    table = {"train.csv": "text,c0,c1,c2,label\na,x,y,z,2\n"}
+    task = tsv(table, kind="choice", choice_columns=["c0", "c1", "c2"])
     expected = ChoiceExample("train-1", ["a"] * 3, ("x", "y", "z"), "2")
     assert train(task) == [expected]
     assert task.labels == ("0", "1", "2")
@@ -112,24 +91,19 @@ def test_choices_in_columns_or_in_a_list(tsv):
         test_file="t.jsonl",
         id_column="label",
     )
-    (example,), (asked,) = train(task), task.examples("test")
-    assert asked.guid == "test-2"
-    assert (example.guid, example.choices) == ("train-0", expected.choices)
-    assert example.label == "2"
+    assert train(task) == [dataclasses.replace(expected, guid="train-0")]
+    assert next(task.examples("test")).guid == "test-2"
 
 
 def test_words_as_text_or_list(tsv):
-    task = tsv(
-        {
-            "train.tsv": "words\tlabel\na b\tO B-X\n",
-            "dev.jsonl": '{"words": ["a b", "c"], "label": ["O", "O"]}\n',
-            "test.jsonl": '{"words": ["a"]}\n',
-        },
-        kind="tagging",
-    )
-    assert train(task) == [
-        TaggingExample("train-1", ("a", "b"), ("O", "B-X"), 1)
-    ]
+    files = {
+        "train.tsv": "words\tlabel\na b\tO B-X\n",
+        "dev.jsonl": '{"words": ["a b", "c"], "label": ["O", "O"]}\n',
+        "test.jsonl": '{"words": ["a"]}\n',
+    }
+    task = tsv(files, kind="tagging")
+    (example,) = train(task)
+    assert example == TaggingExample("train-1", ("a", "b"), ("O", "B-X"), 1)
     assert next(task.examples("dev")).words == ("a b", "c")
     assert task.gold("test") is None
     assert task.metrics == ("entity_f1", "token_accuracy")
@@ -158,18 +132,14 @@ def test_a_cell_may_be_a_json_list(tsv, words, labels, expected):
 @pytest.mark.parametrize("word", ["\u00a0", "\u3000", "10\u00a0000"])
 def test_unusual_spaces_are_parts_of_words(tsv, word):
     lines = f"words\tlabel\na  {word} b\tO B-X O\n"
-    task = tsv({"train.tsv": lines}, kind="tagging")
-    (example,) = train(task)
+    (example,) = train(tsv({"train.tsv": lines}, kind="tagging"))
     assert example.words == ("a", word, "b")
 
 
 def test_labels_and_metrics_may_be_given(tsv):
     # Of a finished model, without its training file.
-    task = tsv(
-        {"test.tsv": "text\tlabel\na\tyes\nb\t\n"},
-        labels=["yes", "no"],
-        metrics=["f1"],
-    )
+    files = {"test.tsv": "text\tlabel\na\tyes\nb\t\n"}
+    task = tsv(files, labels=["yes", "no"], metrics=["f1"])
     assert (task.labels, task.metrics[0]) == (("yes", "no"), "f1")
     assert len(list(task.examples("test"))) == 2
 
@@ -194,92 +164,51 @@ def test_labels_of_a_test_set_are_not_used(tsv, kind, more):
     assert task.gold("test") is None
 
 
+TAGGING = {"kind": "tagging", "text_columns": ["text"]}
+CHOICE = {"kind": "choice", "choice_columns": ["text"], "labels": ["0"]}
+
+
 @pytest.mark.parametrize(
-    ("options", "dev", "message"),
+    ("options", "row", "message"),
     [
-        (
-            {},
-            "text\tlabel\na\tmaybe\n",
-            "dev.tsv, line 2: column 'label' is 'maybe', expected one of no, y",
-        ),
-        (
-            {},
-            "sentence\tlabel\na\tyes\n",
-            "dev.tsv, line 2: there is no column 'text'; it has sentence, lab",
-        ),
-        (
-            {"kind": "multilabel"},
-            "text\tlabel\na\tyes,maybe\n",
-            "dev.tsv, line 2: column 'label' is 'maybe', expected one of no",
-        ),
-        (
-            {"kind": "tagging", "text_columns": ["text"]},
-            "text\tlabel\na b\tyes\n",
-            "dev.tsv, line 2: 1 labels for 2 words",
-        ),
-        (
-            {"kind": "tagging", "text_columns": ["text"]},
-            "text\tlabel\na\t[yes\n",
-            "line 2: column 'label' is '\\[yes', expected a JSON list of texts",
-        ),
-        (
-            {"kind": "tagging", "text_columns": ["text"]},
-            "text\tlabel\n['a']\tyes\n",
-            "line 2: column 'text' is \"\\['a'\\]\", expected a JSON list of",
-        ),
-        (
-            {"kind": "tagging", "text_columns": ["text"]},
-            "text\tlabel\n \tyes\n",
-            "dev.tsv, line 2: no words in column 'text'",
-        ),
-        (
-            {"kind": "choice", "choice_columns": ["text", "label"]},
-            "text\tlabel\na\tyes\n",
-            "dev.tsv, line 2: column 'label' is 'yes', expected one of 0, 1",
-        ),
-        (
-            {"kind": "choice", "choice_columns": ["text"], "labels": ["0"]},
-            "text\tlabel\na\t0\n",
-            "dev.tsv, line 2: column 'text' is 'a', expected a JSON list of",
-        ),
+        ({}, "a\tmaybe", "column 'label' is 'maybe', expected one of no, y"),
+        ({"text_columns": ["x"]}, "a\tyes", "no column 'x'; it has text, lab"),
+        ({"kind": "multilabel"}, "a\tyes,maybe", "is 'maybe', expected one"),
+        (TAGGING, "a b\tyes", "1 labels for 2 words"),
+        (TAGGING, "a\t[yes", "'label' is '\\[yes', expected a JSON list of"),
+        (TAGGING, "['a']\tyes", r"'text' is .\['a'\]., expected a JSON list"),
+        (TAGGING, " \tyes", "no words in column 'text'"),
+        (CHOICE, "a\tyes", "column 'label' is 'yes', expected one of 0"),
+        (CHOICE, "a\t0", "column 'text' is 'a', expected a JSON list of"),
     ],
 )
-def test_a_wrong_row_is_an_error_with_its_place(tsv, options, dev, message):
-    task = tsv({"train.tsv": "text\tlabel\na\tyes\nb\tno\n", "dev.tsv": dev})
-    task = get_task("tsv", task.data_dir, **options)
-    with pytest.raises(ValueError, match=message):
+def test_a_wrong_row_is_an_error_with_its_place(tsv, options, row, message):
+    header = "text\tlabel\n"
+    files = {"train.tsv": f"{header}a\tyes\nb\tno\n", "dev.tsv": header + row}
+    task = get_task("tsv", tsv(files).data_dir, **options)
+    with pytest.raises(ValueError, match=f"dev.tsv, line 2: .*{message}"):
         list(task.examples("dev"))
 
 
 @pytest.mark.parametrize(
     ("kind", "field", "message"),
     [
-        ("choice", ["a"], "dev.jsonl, line 1: 1 choices, expected 2"),
-        (
-            "tagging",
-            3,
-            "dev.jsonl, line 1: column 'c' is 3, expected a JSON list",
-        ),
-        (
-            "choice",
-            ["a", None],
-            r"column 'c' is \['a', None\], expected a JSON list of texts",
-        ),
-        ("tagging", [float("nan")], r"line 1: column 'c' is \[nan\], expected"),
+        ("choice", ["a"], "1 choices, expected 2"),
+        ("choice", ["a", None], r"'c' is \['a', None\], expected a JSON list"),
+        ("tagging", 3, "column 'c' is 3, expected a JSON list of texts"),
+        ("tagging", [float("nan")], r"column 'c' is \[nan\], expected"),
         ("tagging", ["a", ["b"]], r"'c' is \['a', \['b'\]\], expected"),
     ],
 )
 def test_a_wrong_json_value_is_an_error(tsv, kind, field, message):
     row = {"text": "a", "c": field, "label": "0"}
-    texts = ["c" if kind == "tagging" else "text"]
-    task = tsv(
-        {"dev.jsonl": json.dumps(row)},
-        kind=kind,
-        text_columns=texts,
-        choice_columns=["c"] if kind == "choice" else [],
-        labels=["0", "1"],
-    )
-    with pytest.raises(ValueError, match=message):
+    columns = {
+        "choice": {"choice_columns": ["c"]},
+        "tagging": {"text_columns": ["c"]},
+    }[kind]
+    files = {"dev.jsonl": json.dumps(row)}
+    task = tsv(files, kind=kind, labels=["0", "1"], **columns)
+    with pytest.raises(ValueError, match=f"dev.jsonl, line 1: .*{message}"):
         list(task.examples("dev"))
 
 
@@ -287,20 +216,12 @@ def test_a_wrong_json_value_is_an_error(tsv, kind, field, message):
     ("name", "text"),
     [
         ("train.tsv", "text\tlabel\na\tyes\nb\t\n"),
-        (
-            "train.jsonl",
-            '{"text": "a", "label": "null"}\n\n{"text": "b", "label": null}',
-        ),
-        (
-            "train.jsonl",
-            '{"text": "a", "label": "x"}\n\n{"text": "b", "label": NaN}',
-        ),
+        ("train.jsonl", '{"label": "null"}\n\n{"text": "b", "label": null}'),
+        ("train.jsonl", '{"label": "x"}\n\n{"text": "b", "label": NaN}'),
     ],
 )
 def test_a_row_without_a_label_is_an_error(tsv, name, text):
-    with pytest.raises(
-        ValueError, match="line 3: no label in column 'label'; expected one."
-    ):
+    with pytest.raises(ValueError, match="line 3: no label in column 'label'"):
         tsv({name: text}).labels  # noqa: B018
 
 
@@ -323,33 +244,13 @@ def test_a_label_that_is_no_line_is_refused_with_its_place(tsv, label):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"kind": "singel", "text_columns": ["sentence"]},
-            "kind 'singel', expected one of single, pair, regression, multi",
-        ),
-        (
-            {"kind": "single", "text_columns": ["a", "b"]},
-            "2 text columns and 0 choice columns, expected 1 and none for sing",
-        ),
-        (
-            {"kind": "pair", "text_columns": ["a"]},
-            "1 text columns and 0 choice columns, expected 2 and none for pair",
-        ),
-        (
-            {"kind": "choice"},
-            "1 text .* 0 choice columns, expected 1 and one or more",
-        ),
-        (
-            {"choice_columns": ["a"]},
-            "1 text .* 1 choice columns, expected 1 and none for",
-        ),
+        ({"kind": "singel"}, "kind 'singel', expected one of single, pair"),
+        ({"text_columns": ["a", "b"]}, "2 text .* expected 1 .* for single"),
+        ({"kind": "pair", "text_columns": ["a"]}, "1 text .* expected 2 and"),
+        ({"kind": "choice"}, "0 choice columns, expected 1 and one or more"),
+        ({"choice_columns": ["a"]}, "1 choice columns, expected 1 and none"),
     ],
 )
 def test_columns_that_do_not_fit_the_kind_are_an_error(tsv, options, message):
-    with pytest.raises(ValueError, match=f"--task_name=tsv: {message}"):
+    with pytest.raises(ValueError, match=f"--task_name=tsv: .*{message}"):
         tsv({}, **options)
-
-
-def test_a_regression_has_no_labels(tsv):
-    with pytest.raises(ValueError, match="--labels=a,b: .*leave the flag out"):
-        tsv({}, kind="regression", labels=["a", "b"])

@@ -1,5 +1,3 @@
-"""Packing: truncation, special tokens, padding."""
-
 import random
 
 import pytest
@@ -18,6 +16,14 @@ def contains_run(tokens, run):
     )
 
 
+def check_lengths_even_out(a, b, short_a, short_b):
+    """Only the longer one loses tokens, until both are equally long."""
+    if short_a != a:
+        assert len(short_a) >= len(short_b) - 1
+    if short_b != b:
+        assert len(short_b) >= len(short_a) - 1
+
+
 @given(TOKENS, TOKENS, st.integers(0, 70), st.integers(0, 99))
 def test_truncation_evens_out_lengths_and_keeps_runs(a, b, limit, seed):
     short_a, short_b = list(a), list(b)
@@ -26,11 +32,7 @@ def test_truncation_evens_out_lengths_and_keeps_runs(a, b, limit, seed):
     num_lost = max(0, len(a) + len(b) - limit)
     assert len(short_a) + len(short_b) == len(a) + len(b) - num_lost
     assert contains_run(a, short_a) and contains_run(b, short_b)
-    # Only the longer one loses tokens, until both are equally long.
-    if short_a != a:
-        assert len(short_a) >= len(short_b) - 1
-    if short_b != b:
-        assert len(short_b) >= len(short_a) - 1
+    check_lengths_even_out(a, b, short_a, short_b)
     for _ in range(num_lost):
         draws.random()
     assert rng.random() == draws.random()
@@ -50,10 +52,7 @@ def test_deterministic_truncation_evens_out_lengths_at_the_ends(a, b, limit):
     assert num_lost == max(0, len(a) + len(b) - limit)
     assert len(short_a) + len(short_b) == len(a) + len(b) - num_lost
     assert short_a == a[: len(short_a)] and short_b == b[: len(short_b)]
-    if short_a != a:
-        assert len(short_a) >= len(short_b) - 1
-    if short_b != b:
-        assert len(short_b) >= len(short_a) - 1
+    check_lengths_even_out(a, b, short_a, short_b)
 
 
 def test_of_two_as_long_the_second_loses_its_last_token():
@@ -75,12 +74,16 @@ def test_the_second_is_cut_only_if_it_does_not_fit_alone(a, b, limit):
 
 
 def test_special_tokens_of_pairs_and_single_sequences():
-    ids = {"cls_id": 1, "sep_id": 2}
-    assert packing.add_special_tokens([7, 8], [9], **ids) == (
+    special = {"cls_id": 1, "sep_id": 2}
+    assert packing.add_special_tokens([7, 8], [9], **special) == (
         [1, 7, 8, 2, 9, 2],
         [0, 0, 0, 0, 1, 1],
     )
-    assert packing.add_special_tokens([7], [], **ids) == ([1, 7, 2], [0, 0, 0])
+    row = packing.add_special_tokens([7], [], **special)
+    assert row == ([1, 7, 2], [0, 0, 0])
+    # An empty second text has a [SEP] if the row is a pair.
+    row = packing.add_special_tokens([7], [], is_pair=True, **special)
+    assert row == ([1, 7, 2, 2], [0, 0, 0, 1])
 
 
 def test_padding_is_zeros_behind():
@@ -100,14 +103,6 @@ def test_padding_is_zeros_behind():
 )
 def test_a_line_is_split_at_its_last_bars(line, texts):
     assert packing.split_pair(line) == texts
-
-
-def test_an_empty_second_text_has_a_sep_if_the_row_is_a_pair():
-    special = {"cls_id": 1, "sep_id": 2}
-    rows = packing.add_special_tokens([5], [], is_pair=True, **special)
-    assert rows == ([1, 5, 2, 2], [0, 0, 0, 1])
-    rows = packing.add_special_tokens([5], [], **special)
-    assert rows == ([1, 5, 2], [0, 0, 0])
 
 
 def test_rows_are_padded_to_one_length_and_the_batch_with_empty_rows():

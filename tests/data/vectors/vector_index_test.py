@@ -1,6 +1,7 @@
 """Search among vectors, and the index file that it reads."""
 
 import json
+import pathlib
 import shutil
 
 import numpy as np
@@ -8,12 +9,7 @@ import pytest
 
 from data.vectors import vector_index
 from data.vectors.text_rows import read_texts
-from data.vectors.vector_index import (
-    Index,
-    open_index,
-    texts_of,
-    write_facts,
-)
+from data.vectors.vector_index import Index, open_index, texts_of, write_facts
 
 MODEL = {"weights_sha256": "a", "pooling": "mean", "max_seq_length": 8}
 
@@ -70,11 +66,7 @@ def test_vectors_that_are_left_out_are_never_found():
     [
         ("a.txt", "one, two\n\nthree\n", ""),
         ("a.csv", 'text,n\n"one, two",1\n"",2\nthree,3\n', ""),
-        (
-            "a.jsonl",
-            '{"q": "one, two"}\n{"q": ""}\n{"q": "three"}\n',
-            "q",
-        ),
+        ("a.jsonl", '{"q": "one, two"}\n{"q": ""}\n{"q": "three"}\n', "q"),
     ],
 )
 def test_every_line_is_a_text_an_empty_one_too(tmp_path, name, content, column):
@@ -101,9 +93,8 @@ def index(tmp_path):
 
 
 def test_an_index_finds_its_texts(index):
-    found = open_index(index, MODEL)
     question = np.array([[1.0, 2.0]], np.float32)
-    ((best, second),) = found.search(question, 5)
+    ((best, second),) = open_index(index, MODEL).search(question, 5)
     assert (best["row"], best["text"]) == (1, "two")
     assert best["score"] == pytest.approx(2 / 5**0.5)
     assert second["text"] == "one"
@@ -125,14 +116,17 @@ def test_a_copy_has_its_own_texts_if_those_it_was_made_of_change(
     assert open_index(str(copy / "texts.npy"), MODEL).texts[0] == "one"
 
 
-def test_an_index_of_another_model_is_refused(index):
-    other = MODEL | {"weights_sha256": "b"}
-    with pytest.raises(ValueError, match=r"--index_file.*weights \(sha256\)"):
-        open_index(index, other)
-    with pytest.raises(ValueError, match="pooling mean -> cls.*--do_encode"):
-        open_index(index, MODEL | {"pooling": "cls"})
-    with pytest.raises(ValueError, match="max_seq_length 8 -> 16.*--do_encode"):
-        open_index(index, MODEL | {"max_seq_length": 16})
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"weights_sha256": "b"}, r"--index_file.*weights \(sha256\)"),
+        ({"pooling": "cls"}, "pooling mean -> cls"),
+        ({"max_seq_length": 16}, "max_seq_length 8 -> 16"),
+    ],
+)
+def test_an_index_of_another_model_is_refused(index, changed, message):
+    with pytest.raises(ValueError, match=f"{message}.*--do_encode"):
+        open_index(index, MODEL | changed)
 
 
 def test_texts_that_were_changed_are_refused(index, tmp_path):
@@ -149,12 +143,10 @@ def test_vectors_that_nothing_describes_are_refused(index):
 
 @pytest.mark.parametrize("lost", ["made_from", "count", "is_unit", "sha256"])
 def test_damaged_facts_are_refused(index, lost):
-    path = vector_index.manifests.path_of([index])
-    with open(path) as file:
-        facts = json.load(file)
+    path = pathlib.Path(vector_index.manifests.path_of([index]))
+    facts = json.loads(path.read_text())
     (facts if lost in facts else facts["texts"]).pop(lost)
-    with open(path, "w") as file:
-        json.dump(facts, file)
+    path.write_text(json.dumps(facts))
     with pytest.raises(ValueError, match=f"no {lost}.*--do_encode"):
         open_index(index, MODEL)
     with pytest.raises(ValueError, match=f"no {lost}.*--do_encode"):

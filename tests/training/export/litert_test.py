@@ -187,6 +187,11 @@ def test_a_file_answers_as_its_run(other, goldens):
         for prompt in None, "other", "":
             pairs = [x.encode(TEXTS, prompt_name=prompt) for x in (ours, run)]
             np.testing.assert_allclose(*pairs, rtol=0, atol=rounding.EQUAL)
+        # Alone, too, the default prompt counts, whatever was asked before.
+        answers = load(str(made / "model.tflite"))
+        answers.encode(["a"], prompt_name="other")
+        (answer,) = answers.predict(["a"])
+        np.testing.assert_array_equal(answer["vectors"], ours.encode(["a"])[0])
         with pytest.raises(ValueError, match="no prompt 'x'; .* query, other"):
             ours.encode(["a"], prompt_name="x")
         with pytest.raises(ValueError, match="vector_size is 8, .*leave it"):

@@ -10,18 +10,15 @@ from data.finetuning import features
 from data.tasks import InputExample
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
-from data.text.tokenization import FullTokenizer
+from data.text.packing import INPUTS
 
-NAMES = ("input_ids", "input_mask", "segment_ids")
+SPECIAL = {"cls_id": 2, "sep_id": 3}  # of the goldens
 
 
-def rows_of(examples, goldens, **options):
-    made = features.Converter(
-        FullTokenizer(str(goldens / "vocab.txt")),
-        features.FeatureOptions("classification", ("0", "1"), **options),
-    ).rows(examples)
-    rows = list(made)
-    return {name: np.stack([row[name] for row in rows]) for name in NAMES}
+def rows_of(examples, tokenizer, **options):
+    made = features.FeatureOptions("classification", ("0", "1"), **options)
+    rows = list(features.Converter(tokenizer, made).rows(examples))
+    return {name: np.stack([row[name] for row in rows]) for name in INPUTS}
 
 
 def random_texts(rng, count, most):
@@ -46,33 +43,27 @@ def asked(goldens):
 @pytest.mark.parametrize("cut", ["longest", "first"])
 @pytest.mark.parametrize("length", [5, 6, 11, 24])
 @pytest.mark.parametrize("is_pair", [False, True])
-def test_rows_are_those_of_features(goldens, asked, cut, length, is_pair):
+def test_rows_are_those_of_features(tokenizer, asked, cut, length, is_pair):
     (first, second), pieces = asked
     if not is_pair:
         second = [None] * len(first)
     expected = rows_of(
         [InputExample("", a, b) for a, b in zip(first, second, strict=True)],
-        goldens,
+        tokenizer,
         max_seq_length=length,
         cut=cut,
     )
-    vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
 
     @tf.function
     def pack(pieces_a, pieces_b=None):
         return packing.pack(
-            pieces_a,
-            pieces_b,
-            max_seq_length=length,
-            cls_id=vocab["[CLS]"],
-            sep_id=vocab["[SEP]"],
-            cut=cut,
+            pieces_a, pieces_b, max_seq_length=length, cut=cut, **SPECIAL
         )
 
     rows = pack(*pieces[: 1 + is_pair])
     longest = int(expected["input_mask"].sum(1).max())
     assert rows["input_ids"].shape[1] == longest
-    for name in NAMES:
+    for name in INPUTS:
         np.testing.assert_array_equal(rows[name], expected[name][:, :longest])
         assert not expected[name][:, longest:].any()
         assert rows[name].dtype == tf.int32

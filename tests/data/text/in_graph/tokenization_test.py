@@ -4,7 +4,6 @@ import functools
 import gzip
 import json
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -210,22 +209,15 @@ def test_vocabularies_it_cannot_take(tmp_path):
     with pytest.raises(ValueError, match=r"vocab.txt has no \[UNK\] among"):
         InGraphTokenizer(str(path))
     path.write_text("[UNK]\n" + "\u0e01" * 86 + "\n", "utf-8")
-    message = (
-        r"vocab.txt, line 2: '.{20}'... has 258 bytes; the graph's tokenizer "
-        "takes 256: remove it, or use FullTokenizer."
-    )
-    with pytest.raises(ValueError, match=message):
+    fault = "vocab.txt, line 2: .* has 258 bytes; .* or use FullTokenizer."
+    with pytest.raises(ValueError, match=fault):
         InGraphTokenizer(str(path))
 
 
 def test_never_split_keeps_tokens_whole():
-    assert spans("the[MASK] [mask]", never_split=SPECIAL) == [
-        ("the", "the"),
-        ("[MASK]", "[MASK]"),
-        ("[", "["),
-        ("mask", "mask"),
-        ("]", "]"),
-    ]
+    found = spans("the[MASK] [mask]", never_split=SPECIAL)
+    assert [piece for piece, _ in found] == "the [MASK] [ mask ]".split()
+    assert [part for _, part in found] == "the [MASK] [ mask ]".split()
     after_accent = spans("thé [MASK][SEP]e\u0301", never_split=SPECIAL)
     assert after_accent == [
         ("the", "thé"),
@@ -249,7 +241,7 @@ def test_tokens_of_never_split_are_no_regular_expressions(tmp_path):
 def test_never_split_must_be_in_the_vocabulary():
     with pytest.raises(ValueError, match=r"vocab.txt has no \[X\] among its"):
         InGraphTokenizer(str(VOCAB), never_split=["[MASK]", "[X]"])
-    with pytest.raises(ValueError, match=re.escape("is '[MASK]'; expected a")):
+    with pytest.raises(ValueError, match="is '.MASK.'; expected a list"):
         InGraphTokenizer(str(VOCAB), never_split="[MASK]")
 
 
