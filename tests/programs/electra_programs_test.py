@@ -11,12 +11,10 @@ from modeling import checkpoints
 from tests.support import rounding
 from tests.support.conversion_support import convert
 from tests.support.model_folders import write_released
+from tests.support.vectors_support import extracted
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
-from training.config.extraction_options import ExtractionOptions, VectorOptions
-from training.config.run_options import DeviceOptions
 from training.runs import classifier, questions
-from training.runs import vectors as extraction
 
 pytestmark = pytest.mark.all
 
@@ -50,22 +48,13 @@ def answer(goldens, folder, config_file, tmp_path):
     )
 
 
+LINES = ["The man went.", "To be."]
+
+
 def extract(goldens, folder, config_file, tmp_path):
     """extract_features.py on two lines."""
-    (tmp_path / "lines.txt").write_text("The man went.\nTo be.\n")
-    extraction.run(
-        ExtractionOptions(
-            input_file=str(tmp_path / "lines.txt"),
-            output_file=str(tmp_path / "vectors.npz"),
-            bert_config_file=config_file,
-            init_checkpoint=str(folder),
-            vocab_file=str(goldens / "vocab.txt"),
-            format="npz",
-            vectors=VectorOptions(layers=(-1,), pooling="cls"),
-            device=DeviceOptions(),
-        )
-    )
-    return np.load(tmp_path / "vectors.npz")
+    changes = {"config_file": config_file, "pooling": "cls"}
+    return extracted(folder, tmp_path, LINES, **changes)
 
 
 PROGRAMS = pytest.mark.parametrize("program", [classify, answer, extract])
@@ -119,7 +108,7 @@ def test_vectors_are_those_of_the_encoder(goldens, released, tmp_path):
     (vectors,) = [found[name] for name in found if "vectors" in name]
     model = bert.load(folder)
     assert model.kind == "encoder"
-    expected = model.encode(["The man went.", "To be."], pooling="cls")
+    expected = model.encode(LINES, pooling="cls")
     np.testing.assert_allclose(
         vectors.reshape(expected.shape), expected, atol=rounding.EQUAL
     )
