@@ -33,13 +33,11 @@ def folder(goldens, tmp_path):
     return path
 
 
-OURS = [
-    "bert_config.json",
-    "bert_model.ckpt.data-00000-of-00001",
-    "bert_model.ckpt.index",
-    "tokenizer_config.json",
-    "vocab.txt",
-]
+CHECKPOINT = ["bert_model.ckpt.data-00000-of-00001", "bert_model.ckpt.index"]
+TOKENIZER = ["tokenizer_config.json", "vocab.txt"]
+OURS = ["bert_config.json", *CHECKPOINT, *TOKENIZER]
+THEIRS = ["config.json", "model.safetensors", "special_tokens_map.json"]
+THEIRS += TOKENIZER
 OTHER_SIZE = theirs.CONFIG | {
     "architectures": ["BertForPreTraining"],
     "intermediate_size": 21,
@@ -56,13 +54,7 @@ def test_there_and_back_is_the_same_bit_for_bit(folder, vocab, tmp_path):
     config = BertConfig.from_json_file(str(ours / "bert_config.json"))
     assert config.hidden_act == "gelu_exact"
     back = convert(ours, tmp_path / "back")
-    assert names_in(back) == [
-        "config.json",
-        "model.safetensors",
-        "special_tokens_map.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    ]
+    assert names_in(back) == THEIRS
     assert (back / "vocab.txt").read_bytes() == vocab
     assert len({path.stat().st_mode for path in back.iterdir()}) == 1
     tensors = load_file(back / "model.safetensors")
@@ -77,13 +69,19 @@ def test_there_and_back_is_the_same_bit_for_bit(folder, vocab, tmp_path):
     assert tokenizer["do_lower_case"] is False
 
 
+def convert_golden(goldens, target, vocab_file):
+    """Converts the original's folder, which has weights alone."""
+    return convert(
+        goldens / "model/trained",
+        target,
+        bert_config_file=str(goldens / "bert_config.json"),
+        vocab_file=str(vocab_file),
+    )
+
+
 def test_the_originals_checkpoint_comes_back_bit_for_bit(goldens, tmp_path):
     original = checkpoints.open_checkpoint(str(goldens / "model/trained"))
-    options = {
-        "bert_config_file": str(goldens / "bert_config.json"),
-        "vocab_file": str(goldens / "vocab.txt"),
-    }
-    there = convert(goldens / "model/trained", tmp_path / "there", **options)
+    there = convert_golden(goldens, tmp_path / "there", goldens / "vocab.txt")
     values = json.loads((there / "config.json").read_text())
     assert values["hidden_act"] == "gelu_new"
     assert values["architectures"] == ["BertForPreTraining"]
@@ -103,13 +101,9 @@ def test_without_a_word_of_it_the_vocabulary_says_the_case(
     tokens = vocab.decode().splitlines()
     if is_cased:
         tokens = [t.capitalize() if t.isalpha() else t for t in tokens]
-    (tmp_path / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
-    target = convert(
-        goldens / "model/trained",
-        tmp_path / "target",
-        bert_config_file=str(goldens / "bert_config.json"),
-        vocab_file=str(tmp_path / "vocab.txt"),
-    )
+    vocab_file = tmp_path / "vocab.txt"
+    vocab_file.write_text("".join(f"{t}\n" for t in tokens))
+    target = convert_golden(goldens, tmp_path / "target", vocab_file)
     tokenizer = json.loads((target / "tokenizer_config.json").read_text())
     assert tokenizer["do_lower_case"] is not is_cased
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,9 +11,15 @@ from data.text import vocabulary
 from modeling import BertConfig, TaskModel, checkpoints
 from tests.support import fork_server, rounding
 from tests.support.classifier_support import write_table
-from tests.training.finetuning_support import MRPC, run_table
+from tests.training.finetuning_support import (
+    MRPC,
+    ON_DEVICES,
+    Stopped,
+    run_table,
+)
 from training.config.run_options import DeviceOptions
 from training.devices import session
+from training.loop.trainer import Trainer
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
@@ -64,41 +71,35 @@ def test_only_heads_may_differ(goldens):
     assert "output_weights" not in str(error.value)
 
 
-SCRIPT = """
-import pathlib, sys
-from tests.training.finetuning_support import run_table
-from training.config.run_options import DeviceOptions
-from training.loop.trainer import Trainer
-goldens, folder = map(pathlib.Path, sys.argv[1:])
-for name in ("eval", "predict", "train"):
-    size = {f"{name}_batch_size": 7}
-    others = {"eval_batch_size": 8, "predict_batch_size": 8}
-    device = DeviceOptions(distribution_strategy="mirrored")
-    do = {"do_train": True, "do_predict": True}
-    try:
-        run_table(goldens, folder, others | size | {"device": device}, **do)
-    except ValueError as error:
-        print(error)
-def train(*_, **__):
-    print("trains")
-    sys.exit()
-Trainer.train = train
-sizes = {"eval_batch_size": 7, "predict_batch_size": 7, "train_batch_size": 8}
-sizes |= {"device": device}
-run_table(goldens, folder, sizes, do_train=True, do_eval=False)
-"""
+def messages_of_sizes(goldens, folder, device):
+    """What is said of batches of 7; where no batch is needed, it trains."""
+    eights = {"eval_batch_size": 8, "predict_batch_size": 8, "device": device}
+    messages = []
+    for name in "eval", "predict", "train":
+        sizes = eights | {f"{name}_batch_size": 7}
+        do = {"do_train": True, "do_predict": True}
+        with pytest.raises(ValueError) as error:
+            run_table(goldens, folder, sizes, **do)
+        messages.append(str(error.value))
+    sizes = {"eval_batch_size": 7, "predict_batch_size": 7, "device": device}
+    stopped = mock.patch.object(Trainer, "train", side_effect=Stopped)
+    with stopped, pytest.raises(Stopped):
+        run_table(goldens, folder, sizes, do_train=True, do_eval=False)
+    return messages
 
 
 def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")
-    done = fork_server.python("-c", SCRIPT, goldens, tmp_path, devices=2)
-    assert done.stdout.splitlines() == [
-        f"--{name}_batch_size=7 cannot be divided among 2 parts (devices x "
-        "micro-batches); the nearest sizes are 6 or 8."
-        for name in ("eval", "predict", "train")
-    ] + ["trains"], done.stderr[-2000:]
+    called = __name__, "messages_of_sizes", "mirrored", goldens, tmp_path
+    done = fork_server.python("-c", ON_DEVICES, *called, devices=2)
+    messages = json.loads(done.stdout.splitlines()[-1])
+    for name, message in zip(
+        ["eval", "predict", "train"], messages, strict=True
+    ):
+        assert f"--{name}_batch_size=7 cannot be divided among 2 p" in message
+        assert message.endswith("the nearest sizes are 6 or 8.")
 
 
 def test_a_set_that_the_task_has_not_is_named(goldens, tmp_path):
