@@ -53,6 +53,7 @@ def test_a_text_in_the_folder_or_nowhere_is_refused(tmp_path):
         (15, 10**9, "--num_train_minutes=15"),
         # 30 passes over the text, in batches of 32 x 64.
         (15, 40_960, "--num_train_steps=600"),
+        (15, 100, "--num_train_steps=100"),  # at least
     ],
 )
 def test_a_small_text_is_not_trained_on_for_all_minutes(

@@ -218,4 +218,5 @@ def test_another_vocabulary_of_the_same_size_is_refused(
         vocab = tmp_path / "vocab.txt"
         vocab.write_text("\n".join(other) + "\n", "utf-8")
         message = f"--vocab_file={vocab} and .*out-00000-of-00002 do not have"
+        message += ".*; give the --vocab_file of create_pretraining_data.py"
         refused(dynamic, message, vocab_file=str(vocab))

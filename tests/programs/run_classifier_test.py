@@ -93,24 +93,6 @@ def test_metrics_are_the_tasks_own(scored):
     assert -1 <= dev[own] <= 1
 
 
-@pytest.mark.all
-def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
-    flags = [
-        "--do_train",
-        "--train_batch_size=16",
-        "--save_checkpoints_steps=4",
-        f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
-    ]
-    run(goldens, "CoLA", tmp_path, *flags)
-    assert (tmp_path / "model.ckpt-12.index").exists()
-    made = (tmp_path / "train.tf_record").stat().st_mtime_ns
-    for path in tmp_path.glob("model.ckpt-12*"):
-        path.unlink()
-    run(goldens, "CoLA", tmp_path, *flags, "--do_eval")
-    assert (tmp_path / "train.tf_record").stat().st_mtime_ns == made
-    assert results_in(tmp_path)["global_step"] == 12
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

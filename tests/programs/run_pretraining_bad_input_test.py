@@ -7,7 +7,6 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from tests.data.pretraining.support import recipe_of, write
 from tests.support import fork_server
 from tests.support.pretraining_support import RECORDS, command, refused
 from tests.support.run_files import examples_in, write_examples
@@ -97,23 +96,6 @@ def test_out_of_memory_says_what_did_not_fit_and_what_would(
     what = r"OOM when allocating tensor with shape\[9,7\]"
     message = f"step 1: out of memory .{what}.*--gradient_accumulation_steps"
     refused(options, message)
-
-
-def test_records_that_were_made_with_another_vocabulary(
-    options, goldens, tmp_path
-):
-    tokens = (goldens / "vocab.txt").read_text().splitlines()
-    other = tmp_path / "vocab.txt"
-    other.write_text("\n".join([*tokens[:-2], tokens[-1], tokens[-2]]) + "\n")
-    text = tmp_path / "text.txt"
-    text.write_text("the old clock\nstood in the harbour\n\nit was\nthe end\n")
-    write([text], tmp_path, recipe_of(goldens / "vocab.txt"), num_shards=1)
-    refused(
-        options,
-        "not have the same vocabulary.*--vocab_file of create_pretraining",
-        input_file=str(tmp_path / "out-00000-of-00001"),
-        vocab_file=str(other),
-    )
 
 
 def test_a_later_record_of_another_length(options, goldens, tmp_path):
