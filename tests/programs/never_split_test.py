@@ -20,6 +20,7 @@ from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
+from tests.support.classifier_support import write_texts
 from tests.support.run_files import examples_in
 from tests.support.serving_support import close
 from tests.training.finetuning_support import run_table
@@ -39,19 +40,8 @@ def ids_in(path):
         yield list(example.features.feature["input_ids"].int64_list.value)
 
 
-def write_marked_table(folder):
-    folder.mkdir()
-    for name in ("train", "dev", "test"):
-        rows = [
-            {"text": text} | ({} if name == "test" else {"label": f"l{i % 2}"})
-            for i, text in enumerate(TEXTS)
-        ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text)
-
-
 def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
-    write_marked_table(tmp_path / "data")
+    write_texts(tmp_path / "data", TEXTS)
     run_table(goldens, tmp_path, do_predict=True, never_split=(MARK,))
     out = tmp_path / "out"
     rows = list(ids_in(out / "predict.tf_record"))
@@ -143,7 +133,7 @@ def test_words_are_those_of_tokenize(tokenizer):
 
 
 def test_a_token_that_the_vocabulary_lacks_is_refused(goldens, tmp_path):
-    write_marked_table(tmp_path / "data")
+    write_texts(tmp_path / "data", TEXTS)
     message = r"has no \[X\] .*--extra_words of convert_checkp"
     with pytest.raises(ValueError, match=message):
         run_table(goldens, tmp_path, never_split=("[X]",))

@@ -10,7 +10,7 @@ import pytest
 from data.text import vocabulary
 from modeling import BertConfig, TaskModel, checkpoints
 from tests.support import fork_server, rounding
-from tests.support.classifier_support import write_table
+from tests.support.classifier_support import write_table, write_texts
 from tests.training.finetuning_support import (
     MRPC,
     ON_DEVICES,
@@ -24,19 +24,9 @@ from training.loop.trainer import Trainer
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
 
-def write_rows(tmp_path, texts):
-    (tmp_path / "data").mkdir()
-    rows = [
-        json.dumps({"text": text, "label": f"l{number % 2}"}) + "\n"
-        for number, text in enumerate(texts)
-    ]
-    for name in ("train", "dev"):
-        (tmp_path / f"data/{name}.jsonl").write_text("".join(rows), "utf-8")
-
-
 def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
-    write_rows(tmp_path, ["the mill", "the " * 90, "", "snow"])
+    write_texts(tmp_path / "data", ["the mill", "the " * 90, "", "snow"])
     outcome = run_table(goldens, tmp_path)
     assert np.isfinite(outcome.results["dev"]["eval_loss"])
     assert "4 examples, 1 shortened to --max_seq_length (25.0%)" in caplog.text

@@ -21,18 +21,16 @@ SPECS = feature_spec.pretraining_features(64, 10)
 def no_pairs(goldens, tmp_path_factory):
     """Records of the golden corpus without pairs."""
     path = tmp_path_factory.mktemp("no_pairs") / "no_pairs.tf_record"
+    options = PretrainingDataOptions(
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        dupe_factor=5,
+        next_sentence_prediction=False,
+    )
     write_pretraining_data(
         [str(goldens / "pretraining_data/corpus.txt")],
         [str(path)],
-        Recipe(
-            PretrainingDataOptions(
-                max_seq_length=64,
-                max_predictions_per_seq=10,
-                dupe_factor=5,
-                next_sentence_prediction=False,
-            ),
-            str(goldens / "vocab.txt"),
-        ),
+        Recipe(options, str(goldens / "vocab.txt")),
     )
     return path
 
