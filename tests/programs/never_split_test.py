@@ -15,11 +15,11 @@ from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.squad import records as squad_records
-from data.squad.articles import SquadData
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
+from tests.data.squad.support import question, write_paragraph
 from tests.support.classifier_support import write_texts
 from tests.support.run_files import examples_in
 from tests.support.serving_support import close
@@ -100,23 +100,17 @@ def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):
 
 def test_questions_have_them(tmp_path, tokenizer):
     context = f"The man {MARK} went."
-    answer = {"text": "man", "answer_start": 4}
-    asked = {"id": "q", "question": f"who {MARK}?", "answers": [answer]}
-    paragraph = {"context": context, "qas": [asked]}
-    data = {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps(data))
+    asked = question("q", f"who {MARK}?", [("man", 4)])
     questions = Questions(
-        SquadData(str(path)).read(),
+        write_paragraph(tmp_path / "dev.json", context, asked),
         tokenizer,
         WindowOptions(max_seq_length=32, max_query_length=8),
         is_training=True,
     )
     squad_records.make_records(questions, str(tmp_path / "eval.tf_record"))
     (row,) = ids_in(tmp_path / "eval.tf_record")
-    question = tokenizer.encode(f"who {MARK}?")
-    text = tokenizer.encode(context)
-    used = [2, *question, 3, *text, 3]
+    first, second = map(tokenizer.encode, (f"who {MARK}?", context))
+    used = [2, *first, 3, *second, 3]
     assert row[: len(used)] == used
 
 

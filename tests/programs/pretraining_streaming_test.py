@@ -1,13 +1,13 @@
 """From text to a pretrained model by streaming, as its users start it."""
 
 import json
-import pathlib
 import shutil
 
 import pytest
 
 from data.pretraining.data_options import PretrainingDataOptions
 from tests.support import tfds_support
+from tests.support.fork_server import ROOT
 from tests.support.pretraining_support import (
     assert_same_checkpoint,
     create,
@@ -17,7 +17,7 @@ from tests.support.pretraining_support import (
 from tests.support.run_files import results_in
 from training.runs import pretraining
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIRECT = "--runner=DirectRunner"
 BEAM_PYTHON = ROOT / ".venv-beam/bin/python"
 
 # Beam is optional and wants another protobuf than tensorflow-datasets. `make
@@ -61,14 +61,11 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
         goldens,
         tmp_path / "out@3",
         "--num_processes=1",
-        "--runner=DirectRunner",
+        DIRECT,
         f"--beam_options={options}",
         python=BEAM_PYTHON,
     )
     assert shards(tmp_path) == shards(streamed)
-
-
-DIRECT = "--runner=DirectRunner"
 
 
 @pytest.mark.all
