@@ -36,7 +36,8 @@ def test_a_folder_in_use_is_not_touched(goldens, tmp_path, flags):
                 code=1,
             )
             last = done.stderr.splitlines()[-1]
-            assert f"{tmp_path} is in use by process {os.getpid()} on " in last
+            message = f"{tmp_path} is in use by process {os.getpid()} on "
+            assert last.startswith(f"error: --output_dir: {message}")
             assert os.listdir(tmp_path) == [".lock"], program
 
 
