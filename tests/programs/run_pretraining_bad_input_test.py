@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from tests.support import fork_server
 from tests.support.pretraining_support import RECORDS, command, refused
-from tests.support.run_files import examples_in, write_examples
+from tests.support.records_support import flipped
+from tests.support.run_files import examples_in, write_messages
 from training.loop.steps import TrainSteps
 from training.runs import pretraining
 
@@ -56,9 +57,7 @@ def test_records_of_another_vocabulary(options, goldens, tmp_path):
 def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
     shutil.copytree(goldens / "model/init", tmp_path / "init")
     data = tmp_path / "init/bert_model.ckpt.data-00000-of-00001"
-    content = bytearray(data.read_bytes())
-    content[200_000] ^= 255
-    data.write_bytes(content)
+    data.write_bytes(flipped(data.read_bytes(), 200_000))
     message = "bert_model.ckpt: this checkpoint is damaged"
     refused(options, message, init_checkpoint=str(tmp_path / "init"))
 
@@ -102,7 +101,7 @@ def test_a_later_record_of_another_length(options, goldens, tmp_path):
     path = tmp_path / "mixed.tf_record"
     examples = examples_in(goldens / RECORDS)[:3]
     del examples[2].features.feature["input_ids"].int64_list.value[1:]
-    write_examples(path, examples)
+    write_messages(path, examples)
     message = f"{path}, record 3: feature input_ids is .* with 1 values"
     refused(options, message, input_file=str(path))
 
@@ -118,7 +117,7 @@ def test_an_id_that_only_a_late_record_has(
     examples = examples_in(goldens / RECORDS)
     bad = copy.deepcopy(examples[0])
     bad.features.feature["input_ids"].int64_list.value[3] = 5000
-    write_examples(path, 3 * examples + 60 * [bad])
+    write_messages(path, 3 * examples + 60 * [bad])
     number = 3 * len(examples) + 1
     message = f"^{path}, record {number}: feature input_ids holds 5000, .*1199."
     options = options.replace(gradient_accumulation_steps=accumulated)

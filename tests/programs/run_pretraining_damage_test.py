@@ -7,6 +7,7 @@ import pytest
 from data.storage import files
 from modeling import BertConfig
 from tests.support.pretraining_support import RECORDS, refused
+from tests.support.records_support import flipped
 from training.pretraining import run_records
 from training.runs import pretraining
 
@@ -14,11 +15,11 @@ from training.runs import pretraining
 @pytest.fixture
 def damaged(goldens, tmp_path):
     """The golden records, the contents of the second damaged."""
-    content = bytearray((goldens / RECORDS).read_bytes())
+    content = (goldens / RECORDS).read_bytes()
     second = 16 + int.from_bytes(content[:8], "little")
-    content[second + 100] ^= 1
-    (tmp_path / "damaged.tf_record").write_bytes(content)
-    return str(tmp_path / "damaged.tf_record"), second
+    path = tmp_path / "damaged.tf_record"
+    path.write_bytes(flipped(content, second + 100))
+    return str(path), second
 
 
 def test_damage_is_refused_with_its_place_and_the_remedy(options, damaged):
@@ -86,12 +87,11 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
 
 def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):
     path = tmp_path / "records"
-    content = bytearray((goldens / RECORDS).read_bytes())
+    content = (goldens / RECORDS).read_bytes()
     path.write_bytes(content)
 
     def damage(*_):
-        content[100] ^= 1
-        path.write_bytes(content)
+        path.write_bytes(flipped(content, 100))
 
     # All input is checked before.
     monkeypatch.setattr(pretraining.Start, "keep", damage)

@@ -9,6 +9,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from tests.support.finished_runs import pretraining_options
 from tests.support.pretraining_support import latest_step
+from tests.support.records_support import flipped
 from training.loop.checkpointing import CheckpointManager
 from training.pretraining import run_records
 from training.runs import pretraining
@@ -59,9 +60,7 @@ def test_what_is_damaged_gives_way_to_the_checkpoint_before(
     caplog.set_level("INFO", logger="absl")
     data = tmp_path / "out/model.ckpt-6.data-00000-of-00001"
     whole = data.read_bytes()
-    content = bytearray(whole)
-    content[50_000] ^= 1
-    data.write_bytes(content)
+    data.write_bytes(flipped(whole, 50_000))
     (tmp_path / "out/model.ckpt-4.resume.json").write_text("{")
     pretraining.run(finished)
     assert "model.ckpt-6: this checkpoint is damaged" in caplog.text

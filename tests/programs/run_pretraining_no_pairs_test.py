@@ -10,7 +10,8 @@ from data.pretraining.recipe import Recipe
 from data.records import feature_spec, reading, tfrecord
 from modeling import checkpoints
 from tests.support.pretraining_support import RECORDS, read_all, refused
-from tests.support.run_files import points_in, results_in, write_columns
+from tests.support.records_support import write_examples
+from tests.support.run_files import points_in, results_in
 from training.runs import pretraining
 
 UNREAD = ("bert/pooler/", "cls/seq_relationship/")
@@ -41,7 +42,7 @@ def relabelled(path, source, labels):
     columns = reading.parse_batch(SPECS, rows)
     columns = {name: values.numpy() for name, values in columns.items()}
     columns["next_sentence_labels"] = np.resize(labels, (len(rows), 1))
-    return write_columns(path, SPECS, columns)
+    return write_examples(path, SPECS, columns)
 
 
 def run(options, output_dir, input_file, num_steps=4, **changes):

@@ -10,7 +10,7 @@ import pytest
 from data.records import feature_spec
 from tests.support.objectives_support import CONFIG
 from tests.support.pretraining_support import read_all, refused
-from tests.support.run_files import write_columns
+from tests.support.records_support import write_examples
 from training.runs import pretraining
 
 POSITIONS = "bert/embeddings/position_embeddings"
@@ -29,7 +29,7 @@ def write_records(path, length):
         "next_sentence_labels": rng.integers(0, 2, (16, 1)),
     }
     specs = feature_spec.pretraining_features(length, 3)
-    return write_columns(path, specs, columns)
+    return write_examples(path, specs, columns)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from data.records import feature_spec, input_pipeline
-from tests.support.run_files import write_columns
+from tests.support.records_support import write_examples
 
 
 def specs_of(kind, seq_length, num_labels):
@@ -74,7 +74,7 @@ def write_records(
     columns = columns_of(
         kind, lengths, seq_length=seq_length, num_labels=num_labels
     )
-    path = write_columns(folder / f"{kind}.tf_record", specs, columns)
+    path = write_examples(folder / f"{kind}.tf_record", specs, columns)
     return input_pipeline.open_records([path], specs, limits={})
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from data.records import feature_spec
-from tests.support.run_files import write_columns
+from tests.support.records_support import write_examples
 
 LENGTH, PREDICTIONS, VOCAB = 12, 3, 40
 CONFIG = {
@@ -49,4 +49,4 @@ def write_records(path, *, masked=False, pairs=False):
         columns["next_sentence_labels"] = rng.integers(0, 2, (16, 1))
     specs = feature_spec.pretraining_features(LENGTH, PREDICTIONS, masked)
     columns = {spec.name: columns[spec.name] for spec in specs}
-    return write_columns(path, specs, columns)
+    return write_examples(path, specs, columns)

@@ -1,19 +1,9 @@
-"""Files that runs read and write, without the code of runs."""
+"""Files of runs and of records, read without the code of runs."""
 
 import tensorflow as tf
 
-from data.records import feature_spec
 
-
-def write_columns(path, specs, columns):
-    """Writes a file of records; returns the path."""
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in feature_spec.encode_examples(specs, columns):
-            writer.write(record)
-    return str(path)
-
-
-def write_examples(path, examples):
+def write_messages(path, examples):
     """Writes messages to a file of records."""
     with tf.io.TFRecordWriter(str(path)) as writer:
         for example in examples:
