@@ -1,4 +1,4 @@
-"""Files of runs and of records, read without the code of runs."""
+"""Files of runs and of records, without the code of runs."""
 
 import tensorflow as tf
 
