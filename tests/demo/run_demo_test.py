@@ -1,13 +1,12 @@
 """The demo: the folder that it replaces, and how long it trains."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from data.storage import locks
 from demo import run_demo
+from tests.support import fork_server
 from training.config import recipes
 
 
@@ -26,13 +25,8 @@ def test_two_demos_in_a_folder_exclude_each_other(tmp_path):
     """A new folder holds the lock alone."""
     with locks.sole_use(str(tmp_path)):
         run_demo._clear(tmp_path, None)
-        done = subprocess.run(
-            [sys.executable, "-m", "demo.run_demo", f"--output_dir={tmp_path}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 1
+        flags = "-m", "demo.run_demo", f"--output_dir={tmp_path}"
+        done = fork_server.cold_python(*flags, code=1)
     assert f"{tmp_path} is in use by process" in done.stderr
 
 
@@ -59,6 +53,7 @@ def test_a_text_in_the_folder_or_nowhere_is_refused(tmp_path):
         (15, 10**9, "--num_train_minutes=15"),
         # 30 passes over the text, in batches of 32 x 64.
         (15, 40_960, "--num_train_steps=600"),
+        (15, 100, "--num_train_steps=100"),  # at least
     ],
 )
 def test_a_small_text_is_not_trained_on_for_all_minutes(
@@ -76,9 +71,9 @@ def test_a_small_text_is_not_trained_on_for_all_minutes(
     ("line", "word", "question"),
     [
         (
-            "The old clock stood near the harbour.",
+            "An old clock stood near us.",
             "stood",
-            "The old clock [MASK] near the harbour.",
+            "An old clock [MASK] near us.",
         ),
         # Its vowels are combining marks, its full stop is a danda.
         (

@@ -1,7 +1,5 @@
 """What the demo chooses for a text, and which texts it refuses."""
 
-import json
-
 import pytest
 
 from demo import sizes
@@ -49,15 +47,6 @@ def test_minutes_choose_the_model(tmp_path):
     assert chosen.model == recipes.best_sizes(15, 60_000)
     assert str(chosen.model) in chosen.reason
     assert quick.vocab_size == chosen.vocab_size == 60_000 // 20
-
-
-@pytest.mark.parametrize(
-    ("wordpieces", "steps"), [(100, 100), (40_960, 600), (10**9, 2800)]
-)
-def test_a_small_text_gets_thirty_passes(tmp_path, wordpieces, steps):
-    manifest = {"counts": {"wordpieces": wordpieces}}
-    write(tmp_path, json.dumps(manifest), "r.manifest.json")
-    assert sizes.num_train_steps(str(tmp_path / "r"), 2048, 2800) == steps
 
 
 @pytest.mark.parametrize(

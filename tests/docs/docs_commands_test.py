@@ -116,24 +116,12 @@ def test_every_command_is_one_that_its_program_takes(commands, parsed):
             assert (ROOT / config).exists(), config
 
 
-def test_the_command_finder_finds_and_refuses():
-    text = "# a\nX='a\nb'  # c\nx/python run_squad.py \\\n --a='b c' ...\n"
-    assert list(our_commands(text)) == [("run_squad", ["--a=b c"], False)]
-    with pytest.raises(AssertionError, match="run_glue.py is not there"):
-        list(our_commands("python run_glue.py"))
-
-
 @pytest.mark.parametrize(
-    "program, given, error",
+    ("program", "given", "error"),
     [
         ("build_vocab", "--no_such_flag", "no_such_flag"),
         ("build_vocab", "--input_file=x", "output_file"),
         ("build_vocab", "--input_file=x --output_file=y z", "not a flag"),
-        (
-            "create_pretraining_data",
-            "--input_file=x --output_file=y --vocab_file=z --compression=gzip",
-            "is for --num_processes",
-        ),
         (
             "run_squad",
             "--bert_config_file=x --vocab_file=y --output_dir=z --do_train",
@@ -165,11 +153,8 @@ def test_phases_of_a_recipe_fit_each_other_and_their_records(parsed):
         if before:
             assert before["stop_at_step"] == 0.9 * before["num_train_steps"]
             for name in (
-                "num_train_steps",
-                "num_warmup_steps",
-                "learning_rate",
-                "bert_config_file",
-                "train_batch_size",
+                *("num_train_steps", "num_warmup_steps", "learning_rate"),
+                *("bert_config_file", "train_batch_size"),
             ):
                 assert run.get(name) == before.get(name)
     continued = [run for run in runs.values() if "continue_from" in run]
@@ -204,14 +189,7 @@ def test_every_flag_that_a_page_names_exists(parsed):
 def test_make_targets_that_pages_name_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = set(re.findall(r"^([a-z][\w-]*):", makefile, re.M))
-    named = [
-        target
-        for page in PAGES
-        for target in re.findall(
-            r"(?:^|^    |`)make ([a-z][\w-]*)",
-            page.read_text("utf-8"),
-            re.M,
-        )
-    ]
+    pattern = re.compile(r"(?:^|^    |`)make ([a-z][\w-]*)", re.M)
+    named = [x for p in PAGES for x in pattern.findall(p.read_text("utf-8"))]
     assert len(named) > 5
     assert set(named) <= targets

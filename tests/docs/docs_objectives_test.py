@@ -7,7 +7,9 @@ import shutil
 import pytest
 
 from tests.support import fork_server
+from tests.support.docs_support import ROOT, blocks
 from tests.support.objectives_support import CONFIG, LENGTH, write_records
+from tests.support.run_files import results_in
 
 # Runs the program of this folder with its sources, not with what is loaded.
 SCRIPT = """
@@ -21,10 +23,6 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def blocks(text, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
-
-
 def replaced(path, old, new):
     """Replaces what is in a file once."""
     text = path.read_text("utf-8")
@@ -34,16 +32,15 @@ def replaced(path, old, new):
 
 
 @pytest.fixture
-def extended(pytestconfig, tmp_path):
+def extended(tmp_path):
     """A copy of the sources after the steps of the page."""
-    root, copy = pytestconfig.rootpath, tmp_path / "sources"
-    page = (root / "docs/objectives.md").read_text("utf-8")
+    page, copy = ROOT / "docs/objectives.md", tmp_path / "sources"
     (code,) = blocks(page, "python")
     names, contents, command = blocks(page, "text")
-    shutil.copytree(root / "modeling", copy / "modeling")
+    shutil.copytree(ROOT / "modeling", copy / "modeling")
     for folder in ("data", "training"):
-        (copy / folder).symlink_to(root / folder)
-    shutil.copy(root / "run_pretraining.py", copy)
+        (copy / folder).symlink_to(ROOT / folder)
+    shutil.copy(ROOT / "run_pretraining.py", copy)
     folder = copy / "modeling/objectives"
     (folder / "reversed_segment.py").write_text(code, "utf-8")
     replaced(copy / "modeling/choices.py", r"^OBJECTIVES = .*\n", names)
@@ -69,7 +66,6 @@ def test_the_example_trains_and_is_evaluated(extended, tmp_path):
         *("--max_eval_steps=2", "--nofuse"),
         cwd=root,
     )
-    lines = (tmp_path / "out/eval_results.txt").read_text().splitlines()
-    results = {name: float(x) for name, x in (v.split(" = ") for v in lines)}
+    results = results_in(tmp_path / "out")
     assert results["reversed_accuracy"] == 1  # it knows its 16 records by heart
     assert results["reversed_loss"] < 0.1

@@ -1,10 +1,10 @@
 """Every example of docs/python.md runs, one after the other."""
 
-import re
 import shutil
 
 import pytest
 
+from tests.support.docs_support import ROOT, blocks
 from tests.support.model_folders import write_questions, write_released
 
 CONFIG = "bert_config.json"
@@ -21,9 +21,8 @@ def models(goldens, tmp_path, monkeypatch):
 
 
 @pytest.mark.all  # it trains several models
-def test_the_examples_of_the_page(models, goldens, pytestconfig, capsys):
-    page = (pytestconfig.rootpath / "docs/python.md").read_text("utf-8")
-    examples = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+def test_the_examples_of_the_page(models, goldens, capsys):
+    examples = blocks(ROOT / "docs/python.md", "python")
     assert len(examples) == 9
     names = {}
     for example in examples:

@@ -10,9 +10,9 @@ import nbformat
 import pytest
 
 from tests.support import notebooks
+from tests.support.docs_support import ROOT, defined
 from tests.support.notebooks import EXAMPLES, NAMES
 
-ROOT = EXAMPLES.parent
 MOST_BYTES = 150_000
 OURS = ("bert", "project", "made_questions")
 
@@ -36,16 +36,6 @@ def calls(name, function):
         for node in ast.walk(tree(name))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == function
     ]
-
-
-def defined(path):
-    """The names at the top of a Python file."""
-    names = set()
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.Assign):
-            names |= {ast.unparse(target) for target in node.targets}
-        names.add(getattr(node, "name", ""))
-    return names
 
 
 def file_of(module):

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -10,9 +9,10 @@ import sys
 import pytest
 import yaml
 
+from tests.support import fork_server
+from tests.support.fork_server import ROOT
 from training.program import VERSION
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCKERFILES = ["Dockerfile", "Dockerfile.gpu"]
 PYTHONS = ["3.11", "3.12", "3.13"]
 
@@ -92,11 +92,9 @@ def test_systems_that_are_supported(tmp_path, system):
 def test_other_systems_are_refused_with_the_reason(tmp_path, system):
     done = makefile_with(tmp_path, uname=f"echo {system}")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[0] == (
-        f"error: {system} is not supported: TensorFlow has packages for Linux "
-        "(x86-64, aarch64) and macOS (arm64). On Windows use WSL, which is "
-        "Linux."
-    )
+    line, *_ = done.stderr.splitlines()
+    assert line.startswith(f"error: {system} is not supported: ")
+    assert line.endswith("On Windows use WSL, which is Linux.")
 
 
 @pytest.mark.parametrize("minor", [9, 10, 11, 13, 14])
@@ -109,10 +107,7 @@ def test_pythons_that_are_refused(monkeypatch, minor):
     if minor >= 11:
         exec(compile(source, "data", "exec"), {})
         return
-    message = (
-        rf"Python 3\.{minor} is too old: the sources need 3.11 or newer, .* "
-        r"make PYTHON=python3.12"
-    )
+    message = rf"Python 3\.{minor} is too old: .* make PYTHON=python3.12"
     with pytest.raises(ImportError, match=message):
         exec(compile(source, "data", "exec"), {})
 
@@ -120,14 +115,8 @@ def test_pythons_that_are_refused(monkeypatch, minor):
 @pytest.mark.parametrize("package", ["data", "training"])
 def test_a_program_says_that_its_python_is_too_old(package):
     pretend = f"import sys; sys.version_info = (3, 10, 13); import {package}"
-    done = subprocess.run(
-        # Without the installed packages, which such a Python may not have.
-        [sys.executable, "-S", "-c", pretend],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
+    # -S: such a Python may not have the installed packages.
+    done = fork_server.cold_python("-S", "-c", pretend, code=1)
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ImportError: Python 3.10 is too old: the sources ")
 
@@ -136,18 +125,9 @@ def test_make_refuses_a_python_that_is_too_new(tmp_path):
     recipe = text_of("Makefile").split('-c "')[1].split('"\n')[0]
     code = recipe.replace("\\\n", "").replace("\t", "").replace("$$", "$")
     pretend = "import sys; sys.version_info = (3, 14, 0, 'final', 0); "
-    done = subprocess.run(
-        [sys.executable, "-c", pretend + code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr == (
-        "error: Python 3.14 is too new: the pinned TensorFlow has packages for "
-        "3.11, 3.12 and 3.13; name one of them, such as: make "
-        "PYTHON=python3.13\n"
-    )
+    done = fork_server.cold_python("-c", pretend + code, code=1)
+    message = "error: Python 3.14 is too new: .*; .*make PYTHON=python3.13\n"
+    assert re.fullmatch(message, done.stderr)
 
 
 def test_the_pythons_are_named_alike():
@@ -165,11 +145,10 @@ def test_the_pythons_are_named_alike():
 def test_a_run_in_several_processes_tells_what_it_left_out():
     # All its tests have the marker `all`.
     test = "tests/programs/run_study_test.py"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "1", test],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+    # No test is run: the status is not 0.
+    arguments = "-m", "pytest", "-n", "1", test
+    done = fork_server.cold_python(
+        *arguments, code=pytest.ExitCode.NO_TESTS_COLLECTED
     )
     told = r"^\d+ tests were left out; run them with --all or `make test-all`$"
     assert re.search(told, done.stdout, re.M), done.stdout

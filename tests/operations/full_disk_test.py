@@ -96,9 +96,8 @@ def test_the_last_good_checkpoint_stays_and_the_run_goes_on(
     done = fork_server.python("-c", SCRIPT, goldens, tmp_path, left)
     mounted, error, full, later = done.stdout.splitlines()
     if left > 4096:  # else TensorBoard's points may be the first that fail
-        assert error.startswith(
-            f"cannot write the checkpoint {tmp_path}/out/model.ckpt-12: "
-        )
+        path = f"{tmp_path}/out/model.ckpt-12"
+        assert error.startswith(f"cannot write the checkpoint {path}: ")
         assert "Earlier checkpoints are intact; check the folder's" in error
     assert "cannot write " in error
     reason = "No space left" if mounted.endswith("True") else "File too large"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import re
 import shlex
 import subprocess
@@ -14,15 +13,12 @@ from modeling import BertConfig
 from modeling.checkpoints import variables_by_name
 from modeling.objectives.pretraining import PretrainingModel
 from tests.support import flags_support
+from tests.support.docs_support import ROOT, blocks
 from training.devices import preemption
 from training.devices.workers import cluster_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/operations.md").read_text("utf-8")
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)
+PAGE = ROOT / "docs/operations.md"
+TEXT = PAGE.read_text("utf-8")
 
 
 def num_weights(config):
@@ -50,7 +46,7 @@ def test_sizes_of_checkpoints():
     rows = re.findall(
         r"^\| `(configs/\S+)` \| ([\d.]+) million \| ([\d,]+) MB "
         r"\| ([\d,]+) MB \| ([\d.]+) GB \|$",
-        PAGE,
+        TEXT,
         re.M,
     )
     assert len(rows) == 4
@@ -65,8 +61,8 @@ def test_sizes_of_checkpoints():
 
 
 def test_the_exit_code_of_a_preempted_run():
-    assert f"\n| {preemption.EXIT_CODE} | SIGTERM, and" in PAGE
-    for text in (*blocks("shell"), *blocks("yaml")):
+    assert f"\n| {preemption.EXIT_CODE} | SIGTERM, and" in TEXT
+    for text in (*blocks(PAGE, "shell"), *blocks(PAGE, "yaml")):
         for code in re.findall(r"-eq (\d+)|values: \[(\d\d+)\]", text):
             assert str(preemption.EXIT_CODE) in code
 
@@ -74,7 +70,7 @@ def test_the_exit_code_of_a_preempted_run():
 @pytest.fixture
 def slurm(tmp_path):
     """Runs the batch script with stand-ins for Slurm's commands."""
-    (script,) = [text for text in blocks("shell") if "#SBATCH" in text]
+    (script,) = [text for text in blocks(PAGE, "shell") if "#SBATCH" in text]
     stand_ins = {
         "scontrol": 'if [ "$1" = show ]; then echo node7; echo node9\n'
         'else echo "$@" >> requeued; fi',
@@ -109,11 +105,9 @@ def test_the_batch_script_starts_a_worker_on_each_node(slurm, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     lines = (tmp_path / "started").read_text().splitlines()
     for index, text in enumerate(lines[::2]):
-        cluster = cluster_of({"TF_CONFIG": text})
-        assert cluster.index == index
-        assert json.loads(text)["cluster"] == {
-            "worker": ["node7:2222", "node9:2222"]
-        }
+        assert cluster_of({"TF_CONFIG": text}).index == index
+        workers = json.loads(text)["cluster"]["worker"]
+        assert workers == ["node7:2222", "node9:2222"]
     assert len(lines) == 4
     program, *given = shlex.split(lines[1])
     assert program == "run_pretraining.py"
@@ -132,15 +126,14 @@ def test_only_a_preempted_run_is_queued_again(slurm, tmp_path, code):
 
 
 def test_the_job_of_kubernetes():
-    (text,) = blocks("yaml")
+    (text,) = blocks(PAGE, "yaml")
     job = yaml.safe_load(text)
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
     pod = job["spec"]["template"]["spec"]
     assert pod["restartPolicy"] == "Never"
     (container,) = pod["containers"]
-    rules = job["spec"]["podFailurePolicy"]["rules"]
     by_code = {}
-    for rule in rules:
+    for rule in job["spec"]["podFailurePolicy"]["rules"]:
         if "onExitCodes" in rule:
             asked = rule["onExitCodes"]
             assert asked["containerName"] == container["name"]
@@ -155,5 +148,5 @@ def test_the_job_of_kubernetes():
     group = pod["securityContext"]["fsGroup"]
     dockerfile = (ROOT / "Dockerfile.gpu").read_text("utf-8")
     assert f"\nUSER {group}\n" in dockerfile
-    for config in re.findall(r"configs/[\w.-]+", PAGE):
+    for config in re.findall(r"configs/[\w.-]+", TEXT):
         assert (ROOT / config).exists(), config

@@ -6,7 +6,6 @@ alone, so that a path which went past it would not be found.
 
 import ast
 import os
-import pathlib
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from modeling import checkpoints
 from modeling.checkpoints.model_folder import chosen_trial
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support import pretraining_support, rounding
+from tests.support.fork_server import ROOT
 from tests.training import finetuning_support, squad_support
 from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.finetuning_options import TrialOptions
@@ -34,8 +34,6 @@ from training.export.predictor import Predictor
 from training.many_runs import trials
 from training.runs import classifier, encoding, pretraining, questions
 from training.runs import vectors as extraction
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def _rename(rename, source, target, overwrite=False):
@@ -117,18 +115,11 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
     counts = write_pretraining_data(
         paths,
         files.expand_shards("ram://made/records@2"),
-        Recipe(
-            PretrainingDataOptions(
-                max_seq_length=64, max_predictions_per_seq=10
-            ),
-            "ram://made/vocab.txt",
-        ),
+        Recipe(PretrainingDataOptions(), "ram://made/vocab.txt"),
     )
     assert counts["examples"]
-    assert {
-        "records-00000-of-00002",
-        "records-00001-of-00002",
-    } <= names_in("ram://made")
+    made = {f"records-0000{i}-of-00002" for i in range(2)}
+    assert made <= names_in("ram://made")
 
 
 @pytest.mark.all
@@ -219,9 +210,8 @@ def test_questions_are_answered_by_one_run_and_by_two(remote):
             )
         )
     # The weights of the second are not its own.
-    assert "ram://goldens/squad/finetuned_v1.1" in text_of(
-        "ram://squad/b/task.json"
-    )
+    described = text_of("ram://squad/b/task.json")
+    assert "ram://goldens/squad/finetuned_v1.1" in described
     folder = saved_model.run(
         ExportOptions(output_dir="ram://squad/b", export_dir="ram://squad/e")
     )

@@ -35,14 +35,14 @@ def test_a_folder_in_use_is_not_touched(goldens, tmp_path, flags):
                 *others,
                 code=1,
             )
-            assert done.stderr.splitlines()[-1].startswith(
-                f"error: --output_dir: {tmp_path} is in use by process "
-                f"{os.getpid()} on "
-            )
+            last = done.stderr.splitlines()[-1]
+            message = f"{tmp_path} is in use by process {os.getpid()} on "
+            assert last.startswith(f"error: --output_dir: {message}")
             assert os.listdir(tmp_path) == [".lock"], program
 
 
 def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):
+    mrpc = f"{goldens}/classifier/MRPC/expected/model.ckpt-16"
     with locks.sole_use(str(tmp_path / "CoLA")):
         done = fork_server.python(
             "run_classifier.py",
@@ -51,8 +51,7 @@ def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):
             f"--vocab_file={goldens}/vocab.txt",
             f"--bert_config_file={goldens}/first_layer.json",
             f"--output_dir={tmp_path}",
-            "--init_checkpoint="
-            f"{goldens}/classifier/MRPC/expected/model.ckpt-16",
+            f"--init_checkpoint={mrpc}",
             "--max_seq_length=64",
             "--do_eval",
             code=1,

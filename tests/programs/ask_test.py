@@ -15,22 +15,17 @@ from tests.support.serving_support import finished_run
 from training.export import asking
 
 LINES = ["The man went to the store.", "", "Caf\u00e9 \u4e2d \u2028x", "a"]
-KINDS = ["classification", "tagging"]
 
 
 @pytest.fixture(scope="module")
 def folders(goldens, tmp_path_factory):
     """Kind -> the folder of a model."""
-    made = {
-        "pretraining": write_released(
-            goldens, tmp_path_factory.mktemp("released")
-        ),
-        "span": write_questions(goldens, tmp_path_factory.mktemp("span")),
-    }
-    for kind in KINDS:
-        folder = tmp_path_factory.mktemp(kind)
-        finished_run(goldens, folder, kind)
-        made[kind] = str(folder)
+    kinds = "pretraining", "span", "classification", "tagging"
+    made = {kind: tmp_path_factory.mktemp(kind) for kind in kinds}
+    write_released(goldens, made["pretraining"])
+    write_questions(goldens, made["span"])
+    for kind in kinds[2:]:
+        finished_run(goldens, made[kind], kind)
     return made
 
 
@@ -77,7 +72,7 @@ QUESTION = ("where did the man go?", "the man went to the store .")
 def test_the_program_prints_the_answers_of_python(
     ask, folders, loaded, kind, lines, asked
 ):
-    answers = answers_of(ask(folders[kind], lines, "--format=jsonl"))
+    answers = answers_of(ask(folders[kind], lines, JSON))
     assert [x.pop("text") for x in answers] == [x for x in lines if x]
     wanted = loaded(kind).ask(asked)
     for line, answer in zip(filter(None, lines), wanted, strict=True):
@@ -120,53 +115,37 @@ def test_lines_of_the_other_kinds(kind, line, asked, answer, text):
     # python_answers_test has what their models answer.
     assert asking.asked_by(line, kind, None, "the line") == asked
     assert asking.to_text(line, kind, answer) == text
-    assert json.loads(asking.to_json(line, kind, answer)) == {
-        "text": line,
-        **answer,
-    }
+    written = json.loads(asking.to_json(line, kind, answer))
+    assert written == {"text": line, **answer}
 
 
 @pytest.mark.all
-def test_an_original_s_classifier_is_told_its_kind(ask, goldens, tmp_path):
-    folder = write_with(
-        goldens, tmp_path / "a", lambda x: TaskModel(x, "multilabel", 3)
-    )
-    answers = answers_of(ask(folder, ["a b"], "--kind=multilabel", JSON))
-    (wanted,) = bert.load(folder, kind="multilabel").predict(["a b"])
-    assert answers == [{"text": "a b"} | wanted]
-    done = ask(folder, ["a b"], code=1)
-    assert "does not say what it answers; pass kind=, one of" in done.stderr
-
-
-@pytest.mark.all
-def test_an_original_s_classifier_is_told_its_number_of_choices(
-    ask, goldens, tmp_path
-):
-    # It has one row, whatever the number of choices.
-    folder = write_with(
-        goldens, tmp_path / "b", lambda x: TaskModel(x, "choice", 2)
-    )
-    flags = "--kind=choice", "--num_choices=2", JSON
-    answers = answers_of(ask(folder, ["a\tb\tc"], *flags))
-    (wanted,) = bert.load(folder, kind="choice", num_choices=2).predict(
-        [("a", ["b", "c"])]
-    )
-    assert answers[0]["probabilities"] == wanted["probabilities"]
+def test_a_released_classifier_is_told_its_kind(ask, goldens, tmp_path):
+    # Of choices it has one row, whatever their number.
+    for kind, size, line, asked in (
+        ("multilabel", 3, "a b", "a b"),
+        ("choice", 2, "a\tb\tc", ("a", ["b", "c"])),
+    ):
+        make_model = functools.partial(TaskModel, kind=kind, num_labels=size)
+        folder = write_with(goldens, tmp_path / kind, make_model)
+        flags = {"num_choices": size} if kind == "choice" else {}
+        flags["kind"] = kind
+        (wanted,) = bert.load(folder, **flags).predict([asked])
+        flags = [f"--{name}={value}" for name, value in flags.items()]
+        answers = answers_of(ask(folder, [line], *flags, JSON))
+        assert answers == [{"text": line} | wanted]
+        done = ask(folder, [line], code=1)
+        assert "does not say what it answers; pass kind=, one of" in done.stderr
 
 
 def test_standard_input_is_answered_for_people(folders, loaded, tmp_path):
     (tmp_path / "typed").write_bytes("\ufeffa\r\n\nCaf\u00e9".encode())
-    folder = folders["classification"]
-    done = fork_server.python(
-        "ask.py", f"--model={folder}", stdin=tmp_path / "typed"
-    )
+    model = f"--model={folders['classification']}"
+    done = fork_server.python("ask.py", model, stdin=tmp_path / "typed")
     texts = ["a", "Caf\u00e9"]
-    for line, text, answer in zip(
-        done.stdout.splitlines(),
-        texts,
-        loaded("classification").predict(texts),
-        strict=True,
-    ):
+    lines = done.stdout.splitlines()
+    answers = loaded("classification").predict(texts)
+    for line, text, answer in zip(lines, texts, answers, strict=True):
         label, score, shown = line.split("\t")
         assert (label, shown) == (answer["label"], text)
         assert float(score) == pytest.approx(answer["score"], abs=5e-5)
@@ -183,10 +162,7 @@ def test_a_line_that_is_not_utf8_is_named(folders, tmp_path):
     ):
         model = f"--model={folders['classification']}"
         done = fork_server.python("ask.py", model, stdin=stdin, code=code)
-        assert (
-            "error: standard input, line 3: byte 1 of the line is 0xff, which "
-            "is not UTF-8" in done.stderr
-        )
+        assert "standard input, line 3: byte 1 of the line" in done.stderr
         lines = done.stdout.splitlines()
         assert [line.split("\t")[2] for line in lines] == shown
 
@@ -205,7 +181,7 @@ def test_questions_on_one_text(ask, folders, tmp_path):
         folders["span"],
         [QUESTION[0], "who?"],
         f"--context_file={tmp_path}/context.txt",
-        "--format=jsonl",
+        JSON,
     )
     answers = answers_of(done)
     assert [x.pop("text") for x in answers] == [QUESTION[0], "who?"]
@@ -213,6 +189,9 @@ def test_questions_on_one_text(ask, folders, tmp_path):
         assert [*answer] == ["answer", "start", "end", "score"]
         place = slice(answer["start"], answer["end"])
         assert answer["answer"] == QUESTION[1][place] != ""
+
+
+LONG = "a " * 300 + "[MASK]"
 
 
 @pytest.mark.parametrize(
@@ -224,36 +203,20 @@ def test_questions_on_one_text(ask, folders, tmp_path):
             [],
             "lines.txt, line 3 is 'b' without a [MASK]; write one for each",
         ),
-        (
-            "span",
-            ["who?"],
-            [],
-            "line 1 is a question without a text; write both with a tab "
-            "between, or give --context_file: 'who?'.",
-        ),
+        ("pretraining", ["[MASK]", "", LONG], [], "line 3 is 'a a a"),
+        ("span", ["who?"], [], "or give --context_file: 'who?'."),
+        ("classification", ["a", "a\tb\tc"], [], "line 2 is ('a', 'b', 'c'), "),
         (
             "tagging",
             ["a"],
             ["--top_k=3"],
-            "--top_k=3 is for a model of the kind pretraining, but",
+            "--top_k=3 is for a model of the kin",
         ),
         (
             "tagging",
             ["a"],
             ["--context_file=ask.py"],
             "--context_file=ask.py is for a model of the kind span, but",
-        ),
-        (
-            "classification",
-            ["a", "a\tb\tc"],
-            [],
-            "lines.txt, line 2 is ('a', 'b', 'c'), expected text.",
-        ),
-        (
-            "pretraining",
-            ["[MASK]", "", "a " * 300 + "[MASK]"],
-            [],
-            "lines.txt, line 3 is 'a a a",
         ),
         ("tagging", ["a"], ["--context_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),

@@ -12,6 +12,7 @@ from modeling import BertConfig, checkpoints
 from tests.support import fork_server
 from tests.support import huggingface_support as theirs
 from tests.support.conversion_support import convert, refused
+from tests.support.model_folder_support import write_huggingface
 from training.convert import conversion
 from training.runs import pretraining
 from training.start import first_weights
@@ -24,26 +25,19 @@ def vocab(goldens):
 
 
 @pytest.fixture
-def folder(tmp_path, vocab):
+def folder(goldens, tmp_path):
     """A model of Hugging Face for pretraining."""
     path = tmp_path / "theirs"
-    theirs.write_folder(
-        path,
-        theirs.tensors_of("BertForPreTraining"),
-        architectures=["BertForPreTraining"],
-    )
-    (path / "vocab.txt").write_bytes(vocab)
+    write_huggingface(goldens, path, "BertForPreTraining")
     (path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     return path
 
 
-OURS = [
-    "bert_config.json",
-    "bert_model.ckpt.data-00000-of-00001",
-    "bert_model.ckpt.index",
-    "tokenizer_config.json",
-    "vocab.txt",
-]
+CHECKPOINT = ["bert_model.ckpt.data-00000-of-00001", "bert_model.ckpt.index"]
+TOKENIZER = ["tokenizer_config.json", "vocab.txt"]
+OURS = ["bert_config.json", *CHECKPOINT, *TOKENIZER]
+THEIRS = ["config.json", "model.safetensors", "special_tokens_map.json"]
+THEIRS += TOKENIZER
 OTHER_SIZE = theirs.CONFIG | {
     "architectures": ["BertForPreTraining"],
     "intermediate_size": 21,
@@ -60,13 +54,7 @@ def test_there_and_back_is_the_same_bit_for_bit(folder, vocab, tmp_path):
     config = BertConfig.from_json_file(str(ours / "bert_config.json"))
     assert config.hidden_act == "gelu_exact"
     back = convert(ours, tmp_path / "back")
-    assert names_in(back) == [
-        "config.json",
-        "model.safetensors",
-        "special_tokens_map.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    ]
+    assert names_in(back) == THEIRS
     assert (back / "vocab.txt").read_bytes() == vocab
     assert len({path.stat().st_mode for path in back.iterdir()}) == 1
     tensors = load_file(back / "model.safetensors")
@@ -75,22 +63,25 @@ def test_there_and_back_is_the_same_bit_for_bit(folder, vocab, tmp_path):
     for name, value in expected.items():
         np.testing.assert_array_equal(tensors[name], value)
     values = json.loads((back / "config.json").read_text())
-    assert values == {
-        key: value
-        for key, value in theirs.CONFIG.items()
-        if key in values and key != "architectures"
-    } | {"architectures": ["BertForPreTraining"]}
+    assert values.pop("architectures") == ["BertForPreTraining"]
+    assert values.items() <= theirs.CONFIG.items()
     tokenizer = json.loads((back / "tokenizer_config.json").read_text())
     assert tokenizer["do_lower_case"] is False
 
 
+def convert_golden(goldens, target, vocab_file):
+    """Converts the original's folder, which has weights alone."""
+    return convert(
+        goldens / "model/trained",
+        target,
+        bert_config_file=str(goldens / "bert_config.json"),
+        vocab_file=str(vocab_file),
+    )
+
+
 def test_the_originals_checkpoint_comes_back_bit_for_bit(goldens, tmp_path):
     original = checkpoints.open_checkpoint(str(goldens / "model/trained"))
-    options = {
-        "bert_config_file": str(goldens / "bert_config.json"),
-        "vocab_file": str(goldens / "vocab.txt"),
-    }
-    there = convert(goldens / "model/trained", tmp_path / "there", **options)
+    there = convert_golden(goldens, tmp_path / "there", goldens / "vocab.txt")
     values = json.loads((there / "config.json").read_text())
     assert values["hidden_act"] == "gelu_new"
     assert values["architectures"] == ["BertForPreTraining"]
@@ -110,13 +101,9 @@ def test_without_a_word_of_it_the_vocabulary_says_the_case(
     tokens = vocab.decode().splitlines()
     if is_cased:
         tokens = [t.capitalize() if t.isalpha() else t for t in tokens]
-    (tmp_path / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
-    target = convert(
-        goldens / "model/trained",
-        tmp_path / "target",
-        bert_config_file=str(goldens / "bert_config.json"),
-        vocab_file=str(tmp_path / "vocab.txt"),
-    )
+    vocab_file = tmp_path / "vocab.txt"
+    vocab_file.write_text("".join(f"{t}\n" for t in tokens))
+    target = convert_golden(goldens, tmp_path / "target", vocab_file)
     tokenizer = json.loads((target / "tokenizer_config.json").read_text())
     assert tokenizer["do_lower_case"] is not is_cased
 
@@ -130,12 +117,11 @@ def test_a_vocabulary_within_tokenizer_json_is_taken(folder, vocab, tmp_path):
     ours = convert(folder, tmp_path / "ours")
     assert (ours / "vocab.txt").read_bytes() == vocab
     file.write_text(json.dumps({"model": model | {"type": "BPE"}}))
-    with pytest.raises(ValueError, match="its model is 'BPE'.*--vocab_file"):
-        convert(folder, tmp_path / "more")
+    more = tmp_path / "more"
+    refused("its model is 'BPE'.*--vocab_file", folder, more)
     file.unlink()
-    with pytest.raises(FileNotFoundError, match="neither vocab.txt nor token"):
-        convert(folder, tmp_path / "more")
-    assert names_in(tmp_path) == ["ours", "theirs"]
+    message = "neither vocab.txt nor token"
+    refused(message, folder, more, FileNotFoundError)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +132,7 @@ def test_a_vocabulary_within_tokenizer_json_is_taken(folder, vocab, tmp_path):
         (
             "tokenizer_config.json",
             '{"tokenize_chinese_chars": false}',
-            "says tokenize_chinese_chars: false, but here it is true",
+            "tokenize_chinese_chars: false, but here it is true",
         ),
     ],
 )
@@ -218,10 +204,7 @@ def test_another_activation_is_warned_of(folder, caplog):
 
 
 def test_the_program_converts_and_says_what(folder, tmp_path):
-    done = fork_server.python(
-        "convert_checkpoint.py",
-        f"--model={folder}",
-        f"--output_dir={tmp_path}/ours",
-    )
+    flags = f"--model={folder}", f"--output_dir={tmp_path}/ours"
+    done = fork_server.python("convert_checkpoint.py", *flags)
     assert "need --do_lower_case=False" in done.stderr
     assert "ours holds bert_config.json, bert_model.ckpt" in done.stderr

@@ -8,7 +8,6 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import bert
 from data.pretraining.data_options import PretrainingDataOptions
@@ -16,12 +15,14 @@ from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.squad import records as squad_records
-from data.squad.articles import SquadData
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
-from tests.support import rounding
+from tests.data.squad.support import question, write_paragraph
+from tests.support.classifier_support import write_texts
+from tests.support.run_files import examples_in
+from tests.support.serving_support import close
 from tests.training.finetuning_support import run_table
 from training.export.predictor import Predictor
 
@@ -35,24 +36,12 @@ def tokenizer(goldens):
 
 
 def ids_in(path):
-    for record in tf.data.TFRecordDataset(str(path)):
-        example = tf.train.Example.FromString(record.numpy())
+    for example in examples_in(path):
         yield list(example.features.feature["input_ids"].int64_list.value)
 
 
-def write_marked_table(folder):
-    folder.mkdir()
-    for name in ("train", "dev", "test"):
-        rows = [
-            {"text": text} | ({} if name == "test" else {"label": f"l{i % 2}"})
-            for i, text in enumerate(TEXTS)
-        ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text)
-
-
 def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
-    write_marked_table(tmp_path / "data")
+    write_texts(tmp_path / "data", TEXTS)
     run_table(goldens, tmp_path, do_predict=True, never_split=(MARK,))
     out = tmp_path / "out"
     rows = list(ids_in(out / "predict.tf_record"))
@@ -65,7 +54,7 @@ def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
     assert bert.load(str(out)).loaded.tokenizer.never_split == (MARK,)
     answers = Predictor.load(str(out)).predict(TEXTS)
     got = [answer["probabilities"] for answer in answers]
-    np.testing.assert_allclose(got, written, rtol=0, atol=rounding.EQUAL)
+    close(got, written)
 
 
 @pytest.mark.parametrize("num_processes", [0, 2])
@@ -79,18 +68,13 @@ def test_pretraining_records_have_them(
         max_seq_length=32, max_predictions_per_seq=1, dupe_factor=1
     )
     out = [str(tmp_path / f"out-{i}") for i in range(2)]
-    vocab_file = str(goldens / "vocab.txt")
+    recipe = Recipe(options, str(goldens / "vocab.txt"), never_split=(MARK,))
     if num_processes:
-        recipe = Recipe(options, vocab_file, True, never_split=(MARK,))
         all_shards.write_shards(
             [str(text)], out, recipe, num_processes=num_processes
         )
     else:
-        in_memory.write_pretraining_data(
-            [str(text)],
-            out,
-            Recipe(options, vocab_file, never_split=(MARK,)),
-        )
+        in_memory.write_pretraining_data([str(text)], out, recipe)
     words = {tokenizer.vocab["["], tokenizer.vocab["]"]}
     rows = [row for path in out for row in ids_in(path)]
     assert rows
@@ -116,36 +100,18 @@ def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):
 
 def test_questions_have_them(tmp_path, tokenizer):
     context = f"The man {MARK} went."
-    paragraph = {
-        "context": context,
-        "qas": [
-            {
-                "id": "q",
-                "question": f"who {MARK}?",
-                "answers": [{"text": "man", "answer_start": 4}],
-            }
-        ],
-    }
-    data = {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps(data))
+    asked = question("q", f"who {MARK}?", [("man", 4)])
     questions = Questions(
-        SquadData(str(path)).read(),
+        write_paragraph(tmp_path / "dev.json", context, asked),
         tokenizer,
         WindowOptions(max_seq_length=32, max_query_length=8),
         is_training=True,
     )
     squad_records.make_records(questions, str(tmp_path / "eval.tf_record"))
     (row,) = ids_in(tmp_path / "eval.tf_record")
-    question = tokenizer.encode(f"who {MARK}?")
-    text = tokenizer.encode(context)
-    assert row[: len(question) + len(text) + 3] == [
-        2,
-        *question,
-        3,
-        *text,
-        3,
-    ]
+    first, second = map(tokenizer.encode, (f"who {MARK}?", context))
+    used = [2, *first, 3, *second, 3]
+    assert row[: len(used)] == used
 
 
 def test_vectors_have_them_as_words(tokenizer):
@@ -161,8 +127,7 @@ def test_words_are_those_of_tokenize(tokenizer):
 
 
 def test_a_token_that_the_vocabulary_lacks_is_refused(goldens, tmp_path):
-    write_marked_table(tmp_path / "data")
-    with pytest.raises(
-        ValueError, match=r"has no \[X\] .*--extra_words of convert_checkp"
-    ):
+    write_texts(tmp_path / "data", TEXTS)
+    message = r"has no \[X\] .*--extra_words of convert_checkp"
+    with pytest.raises(ValueError, match=message):
         run_table(goldens, tmp_path, never_split=("[X]",))

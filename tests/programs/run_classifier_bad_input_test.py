@@ -1,6 +1,8 @@
 """Bad input of run_classifier.py is refused early, or handled."""
 
 import json
+import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,30 +10,23 @@ import pytest
 from data.text import vocabulary
 from modeling import BertConfig, TaskModel, checkpoints
 from tests.support import fork_server, rounding
-from tests.support.classifier_support import write_table
+from tests.support.classifier_support import write_table, write_texts
 from tests.training.finetuning_support import (
     MRPC,
+    ON_DEVICES,
+    Stopped,
     run_table,
 )
 from training.config.run_options import DeviceOptions
 from training.devices import session
+from training.loop.trainer import Trainer
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
 
-def write_rows(tmp_path, texts):
-    (tmp_path / "data").mkdir()
-    rows = [
-        json.dumps({"text": text, "label": f"l{number % 2}"}) + "\n"
-        for number, text in enumerate(texts)
-    ]
-    for name in ("train", "dev"):
-        (tmp_path / f"data/{name}.jsonl").write_text("".join(rows), "utf-8")
-
-
 def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
-    write_rows(tmp_path, ["the mill", "the " * 90, "", "snow"])
+    write_texts(tmp_path / "data", ["the mill", "the " * 90, "", "snow"])
     outcome = run_table(goldens, tmp_path)
     assert np.isfinite(outcome.results["dev"]["eval_loss"])
     assert "4 examples, 1 shortened to --max_seq_length (25.0%)" in caplog.text
@@ -66,50 +61,42 @@ def test_only_heads_may_differ(goldens):
     assert "output_weights" not in str(error.value)
 
 
-SCRIPT = """
-import pathlib, sys
-from tests.training.finetuning_support import run_table
-from training.config.run_options import DeviceOptions
-from training.loop.trainer import Trainer
-goldens, folder = map(pathlib.Path, sys.argv[1:])
-for name in ("eval", "predict", "train"):
-    size = {f"{name}_batch_size": 7}
-    others = {"eval_batch_size": 8, "predict_batch_size": 8}
-    device = DeviceOptions(distribution_strategy="mirrored")
-    do = {"do_train": True, "do_predict": True}
-    try:
-        run_table(goldens, folder, others | size | {"device": device}, **do)
-    except ValueError as error:
-        print(error)
-def train(*_, **__):
-    print("trains")
-    sys.exit()
-Trainer.train = train
-sizes = {"eval_batch_size": 7, "predict_batch_size": 7, "train_batch_size": 8}
-sizes |= {"device": device}
-run_table(goldens, folder, sizes, do_train=True, do_eval=False)
-"""
+def messages_of_sizes(goldens, folder, device):
+    """What is said of batches of 7; where no batch is needed, it trains."""
+    eights = {"eval_batch_size": 8, "predict_batch_size": 8, "device": device}
+    messages = []
+    for name in "eval", "predict", "train":
+        sizes = eights | {f"{name}_batch_size": 7}
+        do = {"do_train": True, "do_predict": True}
+        with pytest.raises(ValueError) as error:
+            run_table(goldens, folder, sizes, **do)
+        messages.append(str(error.value))
+    sizes = {"eval_batch_size": 7, "predict_batch_size": 7, "device": device}
+    stopped = mock.patch.object(Trainer, "train", side_effect=Stopped)
+    with stopped, pytest.raises(Stopped):
+        run_table(goldens, folder, sizes, do_train=True, do_eval=False)
+    return messages
 
 
 def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")
-    done = fork_server.python("-c", SCRIPT, goldens, tmp_path, devices=2)
-    assert done.stdout.splitlines() == [
-        f"--{name}_batch_size=7 cannot be divided among 2 parts (devices x "
-        "micro-batches); the nearest sizes are 6 or 8."
-        for name in ("eval", "predict", "train")
-    ] + ["trains"], done.stderr[-2000:]
+    called = __name__, "messages_of_sizes", "mirrored", goldens, tmp_path
+    done = fork_server.python("-c", ON_DEVICES, *called, devices=2)
+    messages = json.loads(done.stdout.splitlines()[-1])
+    for name, message in zip(
+        ["eval", "predict", "train"], messages, strict=True
+    ):
+        assert f"--{name}_batch_size=7 cannot be divided among 2 p" in message
+        assert message.endswith("the nearest sizes are 6 or 8.")
 
 
 def test_a_set_that_the_task_has_not_is_named(goldens, tmp_path):
-    for flag in ("train", "eval"):
-        with pytest.raises(
-            ValueError,
-            match=f"--task_name=ax has no set for --do_{flag}, only diagnostic",
-        ):
-            run_table(goldens, tmp_path, task_name="ax", **{f"do_{flag}": True})
+    for flag in "do_train", "do_eval":
+        message = f"--task_name=ax has no set for --{flag}, only diagnostic"
+        with pytest.raises(ValueError, match=message):
+            run_table(goldens, tmp_path, task_name="ax", **{flag: True})
 
 
 def test_a_window_beyond_the_model_is_refused_before_records(goldens, tmp_path):
@@ -133,9 +120,8 @@ def test_labels_that_are_not_the_model_s_are_refused(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     out = tmp_path / "out"
     out.mkdir()
-    for suffix in (".index", ".data-00000-of-00001"):
-        source = goldens / f"{MRPC}{suffix}"
-        (out / f"model.ckpt-16{suffix}").write_bytes(source.read_bytes())
+    for path in (goldens / MRPC).parent.glob("model.ckpt-16.*"):
+        shutil.copy(path, out)
     (out / "labels.txt").write_text("b\na\n", "utf-8")
     # Without training the train set is not opened: the model's labels count.
     expected = r"dev.jsonl, line 1: column 'label' .* expected one of b, a"
@@ -148,18 +134,10 @@ def test_a_watched_training_ends_with_an_evaluation_of_each_example(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")  # 24 rows to train on
-    outcome = run_table(
-        goldens,
-        tmp_path,
-        {
-            "num_train_epochs": 2.0,
-            "train_batch_size": 4,
-            "eval_every_steps": 3,
-            "eval_batch_size": 1,
-        },
-        do_train=True,
-        do_eval=False,
-    )
+    changes = {"num_train_epochs": 2.0, "train_batch_size": 4}
+    changes |= {"eval_every_steps": 3, "eval_batch_size": 1}
+    do = {"do_train": True, "do_eval": False}
+    outcome = run_table(goldens, tmp_path, changes, **do)
     found = json.loads((tmp_path / "out/metrics.json").read_text("utf-8"))
     assert found.pop("details")["dev"]["confusion_matrix"]
     facts = {"global_step": 12, "max_seq_length": 24}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support import fork_server, rounding
+from tests.support.run_files import results_in
 
 # finetuner_test has CoLA, program_export_test MRPC.
 TASKS = [
@@ -47,20 +48,12 @@ def scored(request, goldens, tmp_path_factory):
     return task, expected, folder
 
 
-def read_results(path):
-    lines = path.read_text("utf-8").splitlines()
-    return dict(line.split(" = ") for line in lines)
-
-
 def test_evaluation_is_the_originals(scored):
     _, expected, folder = scored
-    theirs = read_results(expected / "eval_results.txt")
-    ours = read_results(folder / "eval_results.txt")
+    theirs, ours = results_in(expected), results_in(folder)
     assert list(ours) == list(theirs)
     for name in "eval_accuracy", "eval_loss", "loss":
-        assert float(ours[name]) == pytest.approx(
-            float(theirs[name]), abs=rounding.EQUAL
-        )
+        assert ours[name] == pytest.approx(theirs[name], abs=rounding.EQUAL)
 
 
 def test_predictions_are_the_originals(scored):
@@ -100,48 +93,24 @@ def test_metrics_are_the_tasks_own(scored):
     assert -1 <= dev[own] <= 1
 
 
-@pytest.mark.all
-def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
-    flags = [
-        "--do_train",
-        "--train_batch_size=16",
-        "--save_checkpoints_steps=4",
-        f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
-    ]
-    run(goldens, "CoLA", tmp_path, *flags)
-    assert (tmp_path / "model.ckpt-12.index").exists()
-    made = (tmp_path / "train.tf_record").stat().st_mtime_ns
-    for path in tmp_path.glob("model.ckpt-12*"):
-        path.unlink()
-    run(goldens, "CoLA", tmp_path, *flags, "--do_eval")
-    assert (tmp_path / "train.tf_record").stat().st_mtime_ns == made
-    assert "global_step = 12" in (tmp_path / "eval_results.txt").read_text()
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "error: At least one of `do_train`, `do_eval` or `do_predict'"),
-        (
-            ["--do_eval", "--language=de"],
-            "error: --task_name=CoLA has no option --language",
-        ),
-        (["--do_train", "--data_dir="], "error: --task_name=CoLA: give --data"),
+        ([], "At least one of `do_train`, `do_eval` or `do_predict'"),
+        (["--do_eval", "--language=de"], "--task_name=CoLA has no option --la"),
+        (["--do_train", "--data_dir="], "--task_name=CoLA: give --data"),
         (
             ["--do_train", "--feature_based=table"],
-            "error: --feature_based=table: run_study.py --study=features ",
+            "--feature_based=table: run_study.py --study=features ",
         ),
-        (
-            ["--do_train", "--trial_epochs=2,x"],
-            "error: --trial_epochs=2,x: could not convert string to float: ",
-        ),
+        (["--do_train", "--trial_epochs=2,x"], "--trial_epochs=2,x: could not"),
         (
             ["--do_train", "--max_seq_length=4"],
-            "error: --max_seq_length=4; it must be at least 5",
+            "--max_seq_length=4; it must be",
         ),
     ],
 )
 def test_bad_flags_end_in_one_line(goldens, tmp_path, flags, message):
     done = run(goldens, "CoLA", tmp_path, *flags, code=1)
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(message), last
+    assert last.startswith(f"error: {message}"), last

@@ -9,7 +9,9 @@ from data.pretraining.exact.in_memory import write_pretraining_data
 from data.pretraining.recipe import Recipe
 from data.records import feature_spec, reading, tfrecord
 from modeling import checkpoints
-from tests.support.pretraining_support import RECORDS, read_all
+from tests.support.pretraining_support import RECORDS, read_all, refused
+from tests.support.records_support import write_examples
+from tests.support.run_files import points_in, results_in
 from training.runs import pretraining
 
 UNREAD = ("bert/pooler/", "cls/seq_relationship/")
@@ -20,18 +22,16 @@ SPECS = feature_spec.pretraining_features(64, 10)
 def no_pairs(goldens, tmp_path_factory):
     """Records of the golden corpus without pairs."""
     path = tmp_path_factory.mktemp("no_pairs") / "no_pairs.tf_record"
+    options = PretrainingDataOptions(
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        dupe_factor=5,
+        next_sentence_prediction=False,
+    )
     write_pretraining_data(
         [str(goldens / "pretraining_data/corpus.txt")],
         [str(path)],
-        Recipe(
-            PretrainingDataOptions(
-                max_seq_length=64,
-                max_predictions_per_seq=10,
-                dupe_factor=5,
-                next_sentence_prediction=False,
-            ),
-            str(goldens / "vocab.txt"),
-        ),
+        Recipe(options, str(goldens / "vocab.txt")),
     )
     return path
 
@@ -42,10 +42,7 @@ def relabelled(path, source, labels):
     columns = reading.parse_batch(SPECS, rows)
     columns = {name: values.numpy() for name, values in columns.items()}
     columns["next_sentence_labels"] = np.resize(labels, (len(rows), 1))
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in feature_spec.encode_examples(SPECS, columns):
-            writer.write(record)
-    return path
+    return write_examples(path, SPECS, columns)
 
 
 def run(options, output_dir, input_file, num_steps=4, **changes):
@@ -53,16 +50,6 @@ def run(options, output_dir, input_file, num_steps=4, **changes):
     changes |= {"output_dir": str(output_dir), "num_train_steps": num_steps}
     pretraining.run(options.replace(input_file=str(input_file), **changes))
     return read_all(output_dir / f"model.ckpt-{num_steps}")
-
-
-def points_of(folder):
-    """Tags of a folder of events."""
-    return {
-        value.tag
-        for path in folder.glob("events*")
-        for record in tf.data.TFRecordDataset(str(path))
-        for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value
-    }
 
 
 def test_the_original_reads_the_records_and_its_pair_loss_is_0(no_pairs):
@@ -126,11 +113,9 @@ def test_masked_lm_alone_is_trained_and_measured(
     )
     assert_only_pairs_stay(saved, read_all(goldens / "model/init"))
     measured = {"loss", "masked_lm_accuracy", "masked_lm_loss"}
-    text = (out / "eval_results.txt").read_text()
-    results = dict(line.split(" = ") for line in text.splitlines())
-    assert set(results) == {"global_step", *measured}
-    assert points_of(out / "eval") == measured
-    tags = points_of(out)
+    assert set(results_in(out)) == {"global_step", *measured}
+    assert {tag for _, tag in points_in(out / "eval")} == measured
+    tags = {tag for _, tag in points_in(out)}
     assert measured <= tags
     assert not [tag for tag in tags if "next_sentence" in tag]
 
@@ -158,27 +143,19 @@ def test_a_run_may_change_from_pairs_to_none_and_back(
 
 def test_files_that_disagree_are_refused(goldens, tmp_path, options, no_pairs):
     pairs = goldens / RECORDS
-    with pytest.raises(
-        ValueError,
-        match=f"^{pairs} holds records that are sentence pairs, {no_pairs} .*"
-        "the same --next_sentence_prediction",
-    ):
-        run(options, tmp_path / "out", f"{pairs},{no_pairs}")
+    message = f"^{pairs} holds records that are sentence pairs, {no_pairs} .*"
+    message += "the same --next_sentence_prediction"
+    refused(options, message, input_file=f"{pairs},{no_pairs}")
     mixed = relabelled(tmp_path / "mixed.tf_record", pairs, [-1, -1, 0, 1])
-    with pytest.raises(ValueError, match=f"{mixed} holds records that are"):
-        run(options, tmp_path / "out", mixed)
-    with pytest.raises(
-        ValueError,
-        match=rf"^the records of --eval_file \({pairs}\) are sentence pairs, "
+    refused(options, f"{mixed} holds records that are", input_file=mixed)
+    refused(
+        options,
+        rf"^the records of --eval_file \({pairs}\) are sentence pairs, "
         rf"but those of --input_file \({no_pairs}\) are not",
-    ):
-        run(
-            options,
-            tmp_path / "out",
-            no_pairs,
-            eval_file=str(pairs),
-            do_eval=True,
-        )
+        input_file=str(no_pairs),
+        eval_file=str(pairs),
+        do_eval=True,
+    )
 
 
 def test_an_untrained_head_is_not_asked_about_pairs(
@@ -186,25 +163,20 @@ def test_an_untrained_head_is_not_asked_about_pairs(
 ):
     queries = tmp_path / "queries.txt"
     queries.write_text("the [MASK] was old .\na sailor . ||| the mill .\n")
-    changes = {
-        "init_checkpoint": None,
-        "do_predict": True,
-        "predict_file": str(queries),
-        "vocab_file": str(goldens / "vocab.txt"),
-    }
-    message = (
-        r"^--predict_file asks about a pair \('a sailor . \|\|\| the mill .'\)"
-        ", but the next-sentence head is untrained .*Remove the pairs from "
-        "--predict_file, or give a checkpoint that was trained on pairs"
+    options = options.replace(
+        init_checkpoint=None,
+        input_file=str(no_pairs),
+        vocab_file=str(goldens / "vocab.txt"),
     )
-    with pytest.raises(ValueError, match=message):  # before training
-        run(options, tmp_path / "out", no_pairs, **changes)
-    assert not list((tmp_path / "out").glob("model.ckpt*"))
-    run(options, tmp_path / "out", no_pairs, init_checkpoint=None)
-    with pytest.raises(ValueError, match=message):  # before going on
-        run(options, tmp_path / "out", no_pairs, 6, **changes)
-    with pytest.raises(ValueError, match=message):
-        run(options, tmp_path / "out", no_pairs, do_train=False, **changes)
+    asked = options.replace(do_predict=True, predict_file=str(queries))
+    message = (
+        r"^--predict_file asks about a pair .'a sailor . \|\|\| the mill .'.,"
+        " .* untrained .*Remove the pairs .*, or give a checkpoint that"
+    )
+    refused(asked, message)  # before training
+    pretraining.run(options)
+    refused(asked, message, num_train_steps=6)  # before going on
+    refused(asked, message, do_train=False)
     queries.write_text("the [MASK] was old .\n")
-    run(options, tmp_path / "out", no_pairs, do_train=False, **changes)
+    pretraining.run(asked.replace(do_train=False))
     assert "masks" in capsys.readouterr().out

@@ -18,6 +18,8 @@ from tests.support.objectives_support import (
     write_records,
     write_vocab,
 )
+from tests.support.pretraining_support import refused
+from tests.support.run_files import results_in
 from training.config.objective_options import (
     LeftToRightOptions,
     ObjectiveOptions,
@@ -58,24 +60,35 @@ def electra(plain, tmp_path):
     )
 
 
-def test_the_program_trains_resumes_and_reports_perplexity(
-    config_file, tmp_path
-):
+def train_twice(tmp_path, config_file, *flags, first=()):
+    """Two steps and two more; the results of the first, and a checkpoint."""
     out = tmp_path / "out"
-    flags = [
-        "--objective=left_to_right",
-        "--num_predicted_positions=4",
+    command = [
+        "run_pretraining.py",
         f"--input_file={write_records(tmp_path / 'plain.tf_record')}",
         f"--output_dir={out}",
         f"--max_seq_length={LENGTH}",
         *("--train_batch_size=8", "--max_eval_steps=2"),
         *("--do_train", "--do_eval"),
+        *flags,
     ]
-    first = [f"--bert_config_file={config_file}", "--num_train_steps=2"]
-    done = fork_server.python("run_pretraining.py", *first, *flags)
+    first = [f"--bert_config_file={config_file}", *first]
+    done = fork_server.python(*command, *first, "--num_train_steps=2")
     assert "16 examples, no pairs.\n" in done.stderr
-    lines = (out / "eval_results.txt").read_text().splitlines()
-    results = {name: float(x) for name, x in (v.split(" = ") for v in lines)}
+    results = results_in(out)
+    kept = json.loads((out / "bert_config.json").read_text())
+    assert kept == CONFIG | kept
+    # Configuration and vocabulary are found in the folder.
+    done = fork_server.python(*command, "--num_train_steps=4")
+    assert "at step 2" in done.stderr
+    return results, checkpoints.Checkpoint(str(out / "model.ckpt-4"))
+
+
+def test_the_program_trains_resumes_and_reports_perplexity(
+    config_file, tmp_path
+):
+    flags = "--objective=left_to_right", "--num_predicted_positions=4"
+    results, saved = train_twice(tmp_path, config_file, *flags)
     loss = results["next_token_loss"]
     assert results["perplexity"] == pytest.approx(
         math.exp(loss), rel=rounding.EQUAL
@@ -83,42 +96,23 @@ def test_the_program_trains_resumes_and_reports_perplexity(
     assert {"loss", "next_token_accuracy"} < results.keys()
     # Random weights know nothing: each of the 40 words is as likely.
     assert results["perplexity"] == pytest.approx(VOCAB, rel=0.1)
-    kept = json.loads((out / "bert_config.json").read_text())
-    assert kept == CONFIG | kept | {"left_to_right": True}
-    # The configuration of the folder is found, and fits the objective.
-    done = fork_server.python(
-        "run_pretraining.py", "--num_train_steps=4", *flags
-    )
-    assert "at step 2" in done.stderr
-    saved = checkpoints.Checkpoint(str(out / "model.ckpt-4"))
     assert "cls/predictions/output_bias/adam_m" in saved.shapes
     assert not [n for n in saved.shapes if "seq_relationship" in n]
-    encoder = modeling.BertModel.from_folder(str(out))
-    assert encoder.config.left_to_right
+    encoder = modeling.BertModel.from_folder(str(tmp_path / "out"))
+    assert encoder.config.left_to_right is True
 
 
 @pytest.mark.all
 def test_the_program_trains_resumes_and_evaluates_an_electra(
     config_file, tmp_path
 ):
-    out = tmp_path / "out"
-    flags = [
+    results, saved = train_twice(
+        tmp_path,
+        config_file,
         "--objective=replaced_tokens",
         "--generator_size=0.5",
-        f"--input_file={write_records(tmp_path / 'plain.tf_record')}",
-        f"--output_dir={out}",
-        f"--max_seq_length={LENGTH}",
-        *("--train_batch_size=8", "--max_eval_steps=2"),
-        *("--do_train", "--do_eval"),
-    ]
-    first = [
-        f"--bert_config_file={config_file}",
-        f"--vocab_file={write_vocab(tmp_path / 'vocab.txt')}",
-        "--num_train_steps=2",
-    ]
-    fork_server.python("run_pretraining.py", *first, *flags)
-    lines = (out / "eval_results.txt").read_text().splitlines()
-    results = {name: float(x) for name, x in (v.split(" = ") for v in lines)}
+        first=[f"--vocab_file={write_vocab(tmp_path / 'vocab.txt')}"],
+    )
     # Random weights know nothing.
     assert results["masked_lm_loss"] == pytest.approx(math.log(VOCAB), rel=0.1)
     assert results["disc_loss"] == pytest.approx(math.log(2), rel=0.1)
@@ -126,18 +120,10 @@ def test_the_program_trains_resumes_and_evaluates_an_electra(
     assert results["loss"] == pytest.approx(
         results["masked_lm_loss"] + 50 * results["disc_loss"], rel=1e-3
     )
-    kept = json.loads((out / "bert_config.json").read_text())
-    assert kept == CONFIG | kept | {"electra": True}
-    # Configuration and vocabulary are found in the folder.
-    done = fork_server.python(
-        "run_pretraining.py", "--num_train_steps=4", *flags
-    )
-    assert "at step 2" in done.stderr
-    saved = checkpoints.Checkpoint(str(out / "model.ckpt-4"))
     assert "generator/embeddings_project/kernel/adam_m" in saved.shapes
     assert "discriminator_predictions/dense_1/kernel" in saved.shapes
-    encoder = modeling.BertModel.from_folder(str(out))
-    assert encoder.config.electra
+    encoder = modeling.BertModel.from_folder(str(tmp_path / "out"))
+    assert encoder.config.electra is True
 
 
 def write_encoder(options, folder):
@@ -149,24 +135,13 @@ def write_encoder(options, folder):
     return prefix
 
 
-def refused(options, message, **changes):
-    """The run ends with this error before it trains or writes a result."""
-    with pytest.raises(ValueError, match=message):
-        pretraining.run(options.replace(**changes))
-
-
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (
-            {"masked": True},
-            "its records are masked, but --objective=left_to_right .*; write "
-            "them with .* --masking=dynamic",
-        ),
+        ({"masked": True}, "are masked, .* --masking=dynamic"),
         (
             {"pairs": True},
-            "its records are sentence pairs, but --objective=left_to_right .*; "
-            "write them with .* --next_sentence_prediction=false",
+            "are sentence pairs, .* --next_sentence_prediction=false",
         ),
     ],
 )
@@ -175,54 +150,45 @@ def test_records_that_do_not_fit_the_objective(
     plain, tmp_path, flag, kind, message
 ):
     path = write_records(tmp_path / "other.tf_record", **kind)
-    refused(plain, f"^{path}: {message}", do_eval=True, **{flag: path})
+    message = f"^{path}: its records {message}"
+    refused(plain, message, do_eval=True, **{flag: path})
 
 
-def test_masking_records_that_are_not_to_be_masked(plain, goldens):
-    refused(
-        plain,
-        "^--masking=dynamic .* --objective=left_to_right .*; leave --masking",
-        masking=PretrainingDataOptions(masking="dynamic"),
-        vocab_file=str(goldens / "vocab.txt"),
-    )
+DYNAMIC = PretrainingDataOptions(masking="dynamic")
+FIVE = ObjectiveOptions(
+    left_to_right=LeftToRightOptions(num_predicted_positions=5)
+)
 
 
-def test_queries_to_an_objective_without_answers(plain, goldens):
-    refused(
-        plain,
-        "^--do_predict .* --objective=left_to_right .*; leave --do_predict out",
-        do_predict=True,
-        predict_file="queries.txt",
-        vocab_file=str(goldens / "vocab.txt"),
-    )
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"masking": DYNAMIC, "vocab_file": "vocab.txt"},
+            "--masking=dynamic .* --objective=left_to_right .*; leave --mask",
+        ),
+        (
+            {"do_predict": True, "predict_file": "a", "vocab_file": "b"},
+            "--do_predict .* --objective=left_to_right .*; leave --do_predict",
+        ),
+        (
+            {"objective": "pretraining", "objectives": FIVE},
+            "--num_predicted_positions=5 is for --objective=left_to_right, ",
+        ),
+        ({"objective": "rtl"}, "--objective=rtl; it must be one of pretrain"),
+    ],
+)
+def test_options_that_do_not_fit_the_objective(plain, changes, message):
+    refused(plain, f"^{message}", **changes)
 
 
-def test_an_option_of_another_objective(plain, electra):
-    options = ObjectiveOptions(
-        left_to_right=LeftToRightOptions(num_predicted_positions=5)
-    )
-    message = "^--num_predicted_positions=5 is for --objective=left_to_right, "
-    refused(plain, message, objective="pretraining", objectives=options)
-    message = "^--generator_size=0.5 is for --objective=replaced_tokens, .*; le"
-    refused(electra, message, objective="left_to_right")
-
-
-def test_an_unknown_objective_and_an_impossible_number(plain):
-    refused(
-        plain,
-        "--objective=rtl; it must be one of pretraining, left_to_right",
-        objective="rtl",
-    )
-    with pytest.raises(
-        ValueError, match="--num_predicted_positions=-1; it must be at least 0"
-    ):
+def test_an_impossible_number_of_positions():
+    with pytest.raises(ValueError, match="positions=-1; it must be at least 0"):
         LeftToRightOptions(num_predicted_positions=-1)
 
 
 def test_a_run_does_not_change_its_objective(plain, tmp_path, caplog):
-    some = LeftToRightOptions(num_predicted_positions=5)
-    some = ObjectiveOptions(left_to_right=some)
-    pretraining.run(plain.replace(objectives=some))
+    pretraining.run(plain.replace(objectives=FIVE))
     # An evaluation predicts all positions, whatever the flag says.
     pretraining.run(plain.replace(do_train=False, do_eval=True))
     assert "with other settings than this evaluation" not in caplog.text
@@ -237,8 +203,7 @@ def test_a_run_does_not_change_its_objective(plain, tmp_path, caplog):
 def test_an_evaluation_needs_the_head(plain, tmp_path):
     refused(
         plain,
-        "^--do_eval needs the left-to-right LM, but --init_checkpoint=.* has "
-        "no cls/predictions/output_bias",
+        "^--do_eval needs .*, but --init_checkpoint=.* no cls/predictions/out",
         do_train=False,
         do_eval=True,
         init_checkpoint=write_encoder(plain, tmp_path / "encoder"),
@@ -257,9 +222,7 @@ def test_an_export_of_an_objective_without_answers(config_file, tmp_path):
         f"--output_dir={tmp_path / 'out'}",
         code=1,
     )
-    assert "--objective=left_to_right does not predict; leave --do_export" in (
-        done.stderr
-    )
+    assert "left_to_right does not predict; leave --do_export" in done.stderr
     assert not list(tmp_path.glob("out/model.ckpt*"))
 
 
@@ -287,54 +250,34 @@ def test_a_model_of_both_directions_is_trained_on_and_resumed(
     assert f"Give --bert_config_file={out}/bert_config.json" in caplog.text
 
 
-def test_an_electra_needs_the_vocabulary_of_its_records(
-    electra, goldens, tmp_path
-):
-    refused(
-        electra,
-        "^Flag --vocab_file must have a value other than None",
-        vocab_file=None,
-    )
-    path = tmp_path / "other.txt"
-    words = [f"word{i}" for i in range(VOCAB - 5)]
-    first = ["[PAD]", "[CLS]", "[UNK]", "[SEP]", "[MASK]"]
-    path.write_text("\n".join([*first, *words]) + "\n")
-    refused(
-        electra,
-        f"was not made with --vocab_file={path}; give the vocabulary that",
-        vocab_file=str(path),
-    )
+def test_what_does_not_fit_an_electra(electra, tmp_path):
+    message = "^--generator_size=0.5 is for --objective=replaced_tokens, .*; le"
+    refused(electra, message, objective="left_to_right")
+    masked = write_records(tmp_path / "masked.tf_record", masked=True)
+    message = f"^{masked}: its records are masked, but --objective=replaced_tok"
+    refused(electra, message, input_file=masked)
+    bert = write_encoder(electra, tmp_path / "bert")
+    message = f"{bert} is a BERT, but .* of an ELECTRA .*another --init_checkp"
+    refused(electra, message, init_checkpoint=bert)
 
 
-def test_masked_records_are_not_for_an_electra(electra, tmp_path):
-    path = write_records(tmp_path / "masked.tf_record", masked=True)
-    refused(
-        electra,
-        f"^{path}: its records are masked, but --objective=replaced_tokens ",
-        input_file=path,
-    )
+def test_an_electra_needs_the_vocabulary_of_its_records(electra, tmp_path):
+    refused(electra, "^Flag --vocab_file must have a value", vocab_file=None)
+    other = tmp_path / "other.txt"
+    tokens = (tmp_path / "vocab.txt").read_text("utf-8").splitlines()
+    tokens[1:3] = "[CLS]", "[UNK]"
+    other.write_text("\n".join(tokens) + "\n")
+    message = f"was not made with --vocab_file={other}; give the vocabulary"
+    refused(electra, message, vocab_file=str(other))
 
 
 @pytest.mark.parametrize("objective", ["pretraining", "left_to_right"])
 def test_an_electra_is_trained_by_its_own_objective(plain, tmp_path, objective):
     path = tmp_path / "electra.json"
     path.write_text(json.dumps(CONFIG | {"electra": True}))
-    refused(
-        plain,
-        'that of an ELECTRA .*"electra": true.*--objective=replaced_tokens '
-        "trains; give this objective, or the configuration of a BERT",
-        objective=objective,
-        bert_config_file=str(path),
-    )
-
-
-def test_a_bert_is_no_first_electra(electra, tmp_path):
-    refused(
-        electra,
-        "bert_model.ckpt is a BERT, but the configuration is that of an "
-        'ELECTRA .its "electra" is true.*another --init_checkpoint',
-        init_checkpoint=write_encoder(electra, tmp_path / "bert"),
-    )
+    message = "an ELECTRA .*--objective=replaced_tokens trains; give this obje"
+    changes = {"objective": objective, "bert_config_file": str(path)}
+    refused(plain, message, **changes)
 
 
 @pytest.mark.all
@@ -348,18 +291,11 @@ def test_a_discriminator_without_generator_is_trained_on_not_evaluated(
         prefix,
         {n: saved.read(n) for n in saved.shapes if n.startswith("electra/")},
     )
-    other = {
-        "init_checkpoint": prefix,
-        "output_dir": str(tmp_path / "second"),
-    }
-    refused(
-        electra.replace(**other),
-        "^--do_eval needs the generator and discriminator, but "
-        "--init_checkpoint=.* has no discriminator_predictions/dense/bias|"
-        "has no generator",
-        do_train=False,
-        do_eval=True,
+    other = electra.replace(
+        init_checkpoint=prefix, output_dir=str(tmp_path / "second")
     )
+    message = "^--do_eval needs the generator and discriminator, but --init_ch"
+    refused(other, message, do_train=False, do_eval=True)
     caplog.set_level("INFO", logger="absl")
-    pretraining.run(electra.replace(**other))
+    pretraining.run(other)
     assert "missing: generator/encoder/layer_0" in caplog.text

@@ -6,10 +6,11 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from data.records import feature_spec
-from tests.support.pretraining_support import read_all
+from tests.support.objectives_support import CONFIG
+from tests.support.pretraining_support import read_all, refused
+from tests.support.records_support import write_examples
 from training.runs import pretraining
 
 POSITIONS = "bert/embeddings/position_embeddings"
@@ -28,34 +29,24 @@ def write_records(path, length):
         "next_sentence_labels": rng.integers(0, 2, (16, 1)),
     }
     specs = feature_spec.pretraining_features(length, 3)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in feature_spec.encode_examples(specs, columns):
-            writer.write(record)
+    return write_examples(path, specs, columns)
 
 
 @pytest.fixture
 def phases(options, tmp_path):
     """Options of a run at length 128, and of one at length 512."""
-    config = {
-        "vocab_size": 50,
-        "hidden_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
-        "max_position_embeddings": 512,
-    }
+    config = CONFIG | {"vocab_size": 50, "max_position_embeddings": 512}
     (tmp_path / "config.json").write_text(json.dumps(config))
     made = []
     for length in (128, 512):
-        write_records(tmp_path / f"{length}.tf_record", length)
         made.append(
             options.replace(
                 bert_config_file=str(tmp_path / "config.json"),
-                input_file=str(tmp_path / f"{length}.tf_record"),
+                input_file=write_records(tmp_path / f"{length}", length),
                 init_checkpoint=None,
                 max_seq_length=length,
                 max_predictions_per_seq=3,
-                output_dir=str(tmp_path / str(length)),
+                output_dir=str(tmp_path / f"run-{length}"),
                 train_batch_size=4,
             )
         )
@@ -73,8 +64,8 @@ def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
             learning_rate=1e-30,
         )
     )
-    before = read_all(tmp_path / "128/model.ckpt-2")
-    after = read_all(tmp_path / "512/model.ckpt-1")
+    before = read_all(tmp_path / "run-128/model.ckpt-2")
+    after = read_all(tmp_path / "run-512/model.ckpt-1")
     weights = [n for n in before if not n.endswith(("adam_m", "adam_v"))]
     weights.remove("global_step")
     for name in weights:
@@ -93,8 +84,8 @@ def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     train = {"num_train_steps": 4, "num_warmup_steps": 1}
     pretraining.run(short.replace(stop_at_step=3, **train))
     pretraining.run(long.replace(continue_from=short.train.output_dir, **train))
-    before = read_all(tmp_path / "128/model.ckpt-3")
-    after = read_all(tmp_path / "512/model.ckpt-4")
+    before = read_all(tmp_path / "run-128/model.ckpt-3")
+    after = read_all(tmp_path / "run-512/model.ckpt-4")
     assert (before["global_step"], after["global_step"]) == (3, 4)
     # The last rate is 0, so only the slots change.
     np.testing.assert_array_equal(after[POSITIONS], before[POSITIONS])
@@ -103,7 +94,7 @@ def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     assert (after[v][128:] > before[v][128:]).all()
     # The second run has begun with the first; another one would be ignored.
     train |= {"num_train_steps": 5, "continue_from": str(tmp_path / "other")}
-    shutil.copytree(tmp_path / "128", tmp_path / "other")
+    shutil.copytree(tmp_path / "run-128", tmp_path / "other")
     pretraining.run(long.replace(**train))
     assert re.search("other settings .*continue_from .*128.*other", caplog.text)
 
@@ -117,7 +108,7 @@ def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
         ),
         (
             {"continue_from": "a", "do_train": False, "do_eval": True},
-            "--continue_from needs --do_train; give that, too, or drop --co",
+            "--continue_from needs --do_train; give that, too, or drop",
         ),
         (
             {"continue_from": "out/", "output_dir": "out"},
@@ -130,22 +121,14 @@ def test_flags_that_contradict_are_refused(options, changes, message):
         options.replace(**{"init_checkpoint": None} | changes)
 
 
-def test_a_first_phase_that_is_not_there_is_refused(phases):
-    with pytest.raises(
-        FileNotFoundError, match="^--continue_from=/no/run is not there; g"
-    ):
-        pretraining.run(phases[1].replace(continue_from="/no/run"))
-
-
-def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
-    (tmp_path / "128").mkdir()
+def test_a_first_phase_that_cannot_be_continued_is_refused(phases, tmp_path):
+    message = "^--continue_from=/no/run is not there; g"
+    _, long = phases
+    refused(long, message, FileNotFoundError, continue_from="/no/run")
+    other = tmp_path / "other"
+    other.mkdir()
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "128/bert_config.json").write_text(
-        json.dumps(config | {"num_attention_heads": 4})
-    )
-    later = phases[1].replace(continue_from=str(tmp_path / "128"))
-    with pytest.raises(
-        ValueError,
-        match="128 holds a run of another model: num_attention_heads 4 -> 2",
-    ):
-        pretraining.run(later)
+    config["num_attention_heads"] = 4
+    (other / "bert_config.json").write_text(json.dumps(config))
+    message = "other holds a run of another model: num_attention_heads 4 -> 2"
+    refused(long, message, continue_from=str(other))

@@ -10,6 +10,7 @@ from data.text import tokenization
 from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.support import rounding
 from tests.support.pretraining_support import RECORDS
+from tests.support.run_files import examples_in, points_in, results_in
 from training.runs import pretraining
 
 
@@ -33,21 +34,12 @@ def test_evaluation_equals_numpy_over_the_same_batches(
             eval_batch_size=16,
         )
     )
-    text = (tmp_path / "out/eval_results.txt").read_text()
-    results = dict(line.split(" = ") for line in text.splitlines())
-    assert list(results) == [
-        "global_step",
-        "loss",
-        "masked_lm_accuracy",
-        "masked_lm_loss",
-        "next_sentence_accuracy",
-        "next_sentence_loss",
-    ]
+    results = results_in(tmp_path / "out")
     expected = numpy_evaluation(goldens, trained, num_batches=21)
+    assert list(results) == sorted(["global_step", *expected])
     for name, value in expected.items():
-        assert float(results[name]) == pytest.approx(
-            value, abs=rounding.EQUAL
-        ), name
+        close = pytest.approx(value, abs=rounding.EQUAL)
+        assert results[name] == close, name
 
 
 def golden_model(goldens, checkpoint):
@@ -62,8 +54,7 @@ def golden_model(goldens, checkpoint):
 def golden_rows(goldens):
     """The features of all golden records by name."""
     rows = {}
-    for record in tf.data.TFRecordDataset(str(goldens / RECORDS)):
-        example = tf.train.Example.FromString(record.numpy())
+    for example in examples_in(goldens / RECORDS):
         for name, feature in example.features.feature.items():
             kind = feature.WhichOneof("kind")
             rows.setdefault(name, []).append(getattr(feature, kind).value)
@@ -157,9 +148,8 @@ def test_queries_are_answered_with_the_models_probabilities(
     probabilities = tf.nn.softmax(masked[0]).numpy()
     best = np.argsort(-probabilities)[:3]
     (answer,) = second["masks"]
-    assert [word for word, _ in answer] == [
-        tokenizer.inv_vocab[i] for i in best
-    ]
+    words = [tokenizer.inv_vocab[i] for i in best]
+    assert [word for word, _ in answer] == words
     # Padded to 64 there, not here: float32 rounding, six decimals written.
     np.testing.assert_allclose(
         [p for _, p in answer], probabilities[best], atol=rounding.SIX_DECIMALS
@@ -184,12 +174,8 @@ def test_evaluation_while_training_and_a_stripped_checkpoint(
             eval_every_steps=2,
         )
     )
-    points = []
-    for path in sorted((out / "eval").iterdir()):
-        for record in tf.data.TFRecordDataset(str(path)):
-            event = tf.compat.v1.Event.FromString(record.numpy())
-            points += [(event.step, v.tag) for v in event.summary.value]
-    assert {step for step, tag in points if tag == "loss"} == {2, 4}
+    steps = {s for s, tag in points_in(out / "eval") if tag == "loss"}
+    assert steps == {2, 4}
     stripped = checkpoints.Checkpoint(str(out / "bert_model.ckpt"))
     assert len(stripped.shapes) == 62
-    assert "global_step = 4" in (out / "eval_results.txt").read_text()
+    assert results_in(out)["global_step"] == 4

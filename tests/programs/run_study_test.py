@@ -1,8 +1,6 @@
 """run_study.py as its users start it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -11,14 +9,9 @@ from tests.support import fork_server
 pytestmark = pytest.mark.all
 
 
-def start(root, out, *flags):
-    return [
-        sys.executable,
-        "run_study.py",
-        f"--output_dir={out}",
-        f"--text={root}/tests/goldens/pretraining_data/corpus.txt",
-        *flags,
-    ]
+def start(goldens, out, *flags):
+    text = f"--text={goldens}/pretraining_data/corpus.txt"
+    return ["run_study.py", f"--output_dir={out}", text, *flags]
 
 
 def write_more_questions(goldens, folder):
@@ -28,20 +21,19 @@ def write_more_questions(goldens, folder):
         text = (goldens / f"squad/{name}-v1.1.json").read_text("utf-8")
         articles = []
         for time in range(times):
-            articles += json.loads(text.replace('"id": "', f'"id": "{time}-'))[
-                "data"
-            ]
+            more = json.loads(text.replace('"id": "', f'"id": "{time}-'))
+            articles += more["data"]
         content = json.dumps({"version": "1.1", "data": articles})
         (folder / f"{name}-v1.1.json").write_text(content, "utf-8")
     return folder
 
 
-def test_a_row_from_text_to_report(pytestconfig, goldens, tmp_path):
+def test_a_row_from_text_to_report(goldens, tmp_path):
     # The row that uses most: a left-to-right model, which another row has
     # pretrained, with a BiLSTM on questions.
-    root, out = pytestconfig.rootpath, tmp_path / "out"
+    out = tmp_path / "out"
     command = start(
-        root,
+        goldens,
         out,
         "--study=pretraining_tasks",
         "--rows=left_to_right_bilstm",
@@ -49,8 +41,7 @@ def test_a_row_from_text_to_report(pytestconfig, goldens, tmp_path):
         "--num_trials=1",
         f"--squad_dir={write_more_questions(goldens, tmp_path / 'squad')}",
     )
-    done = fork_server.run(command, cwd=root)
-    assert done.returncode == 0, done.stderr
+    fork_server.python(*command)
     rows = (out / "study.tsv").read_text().splitlines()[1:]
     ((row, measure, seed, value),) = (line.split("\t") for line in rows)
     assert (row, measure) == ("left_to_right_bilstm", "spans")
@@ -65,43 +56,31 @@ def test_a_row_from_text_to_report(pytestconfig, goldens, tmp_path):
     report = (out / "study.md").read_text()
     assert "| paper: SQuAD F1 |" in report and "| 84.9 |" in report
     assert (out / "study.png").stat().st_size > 1000
-    again = fork_server.run(command, cwd=root)
-    assert again.returncode == 0, again.stderr
+    again = fork_server.python(*command)
     assert "100 % done before" in again.stderr
     assert "Training to step" not in again.stderr
     assert (out / "study.md").read_text() == report
 
 
 @pytest.mark.parametrize(
-    "flags, error",
+    ("flags", "error"),
     [
         (["--study=mask"], "give one of features, masking"),
         (["--study=objectives", "--rows=x"], "the study has no row x; its"),
-        (
-            ["--study=masking", "--glue_dir=/none"],
-            "must hold one STS-B/train.tsv",
-        ),
+        (["--study=masking", "--glue_dir=/none"], "hold one STS-B/train.tsv"),
     ],
 )
-def test_errors_come_at_once(pytestconfig, tmp_path, flags, error):
-    root, out = pytestconfig.rootpath, tmp_path / "out"
-    done = subprocess.run(
-        start(root, out, *flags), cwd=root, capture_output=True, text=True
-    )
-    assert done.returncode == 1
+def test_errors_come_at_once(goldens, tmp_path, flags, error):
+    out = tmp_path / "out"
+    done = fork_server.cold_python(*start(goldens, out, *flags), code=1)
     assert done.stderr.startswith("error: ") and error in done.stderr
     assert not out.exists()
 
 
-def test_the_papers_scale_only_prints(pytestconfig, tmp_path):
-    root, out = pytestconfig.rootpath, tmp_path / "out"
-    done = subprocess.run(
-        start(root, out, "--study=masking", "--scale=paper"),
-        cwd=root,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+def test_the_papers_scale_only_prints(goldens, tmp_path):
+    out = tmp_path / "out"
+    flags = "--study=masking", "--scale=paper"
+    done = fork_server.cold_python(*start(goldens, out, *flags))
     assert done.stdout.count("python run_pretraining.py ") == 12
     assert "# Cost: " in done.stdout
     assert not out.exists()

@@ -21,6 +21,11 @@ def three_layers(goldens, tmp_path_factory):
     return write_released(goldens, folder, "bert_config.json")
 
 
+@pytest.fixture(scope="session")
+def golden_model(three_layers):
+    return bert.load(three_layers)
+
+
 @pytest.fixture
 def seen(monkeypatch):
     """A run ends when its records are made; the options of each run."""

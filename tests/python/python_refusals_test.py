@@ -10,11 +10,6 @@ from modeling import SpanModel, TaskModel
 from tests.support.model_folder_support import write_with
 
 
-@pytest.fixture(scope="module")
-def pretrained(three_layers):
-    return bert.load(three_layers)
-
-
 class Frame(dict):
     """What tells a pandas DataFrame from a list: iterated, it gives names."""
 
@@ -34,10 +29,10 @@ BAD_TEXTS = [
 @pytest.mark.parametrize(("texts", "message"), BAD_TEXTS)
 @pytest.mark.parametrize("method", ["encode", "encode_words", "fill_mask"])
 def test_what_is_no_list_of_texts_is_refused(
-    pretrained, method, texts, message
+    golden_model, method, texts, message
 ):
     with pytest.raises(ValueError, match=message):
-        getattr(pretrained, method)(texts)
+        getattr(golden_model, method)(texts)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +60,9 @@ def test_what_is_no_list_of_texts_is_refused(
         (lambda m: m.entities(["a"]), "but entities needs tagging. Call fill"),
     ],
 )
-def test_calls_that_do_not_fit_are_refused(pretrained, call, message):
+def test_calls_that_do_not_fit_are_refused(golden_model, call, message):
     with pytest.raises(ValueError, match=message):
-        call(pretrained)
+        call(golden_model)
 
 
 def test_an_encoder_answers_nothing(three_layers):

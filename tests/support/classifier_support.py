@@ -120,14 +120,24 @@ def rows_of(kind, count):
         }[kind]
 
 
+def _write_set(folder, name, rows):
+    """Writes a set as JSON lines; the test set has no labels."""
+    if name == "test":
+        rows = [{k: v for k, v in x.items() if k != "label"} for x in rows]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / f"{name}.jsonl").write_text(text, "utf-8")
+
+
 def write_table(folder, kind):
+    """Three sets of `rows_of` a kind."""
     folder.mkdir()
     for name, count in (("train", 24), ("dev", 9), ("test", 7)):
-        rows = list(rows_of(kind, count))
-        if name == "test":
-            rows = [
-                {key: v for key, v in row.items() if key != "label"}
-                for row in rows
-            ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text, "utf-8")
+        _write_set(folder, name, rows_of(kind, count))
+
+
+def write_texts(folder, texts):
+    """The same texts as three sets, with two labels in turn."""
+    folder.mkdir()
+    rows = [{"text": x, "label": f"l{i % 2}"} for i, x in enumerate(texts)]
+    for name in "train", "dev", "test":
+        _write_set(folder, name, rows)

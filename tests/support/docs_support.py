@@ -1,9 +1,11 @@
 """The pages of the documentation, and what is read from them."""
 
-import pathlib
+import ast
+import functools
 import re
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from tests.support.fork_server import ROOT
+
 MODULE = "bert"  # beside the programs, for `import bert`
 TOUR = ROOT / "modeling/README.md"
 TOUR_OF_TRAINING = ROOT / "training/README.md"
@@ -40,3 +42,20 @@ def prose(path):
 def on_pages(find):
     """(page, what `find` returns) of everything that it finds on a page."""
     return [(page_id(page), found) for page in PAGES for found in find(page)]
+
+
+@functools.cache
+def defined(path):
+    """Names at the top of a Python file, and those that it imports lazily."""
+    names = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = getattr(node, "targets", None) or [node.target]
+            names |= {ast.unparse(target) for target in targets}
+            if ast.unparse(targets[0]) == "_MODULES":
+                names |= set(ast.literal_eval(node.value))
+    return names

@@ -167,20 +167,21 @@ def python(*arguments, code=0, cwd=ROOT, **how):
     return done
 
 
-def cold_python(*arguments, code=0, cwd=ROOT, **how):
+def cold_python(*arguments, code=0, cwd=ROOT, python=sys.executable, **how):
     """Runs a Python that has loaded nothing yet to its end.
 
     Args:
       arguments: as on a command line.
       code: the exit status that it must have.
       cwd: the folder to start it in.
+      python: that of another environment.
       how: see `subprocess.run`.
 
     Returns:
       A `subprocess.CompletedProcess`.
     """
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [python, *arguments],
         cwd=cwd,
         capture_output=True,
         text=True,

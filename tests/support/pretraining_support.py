@@ -1,12 +1,16 @@
 """What the tests of run_pretraining.py share."""
 
+import pathlib
 import sys
 
 import numpy as np
+import pytest
 
 from modeling import checkpoints
+from tests.support import fork_server
 from training.config.pretraining_options import PretrainingOptions
 from training.config.run_options import DeviceOptions, TrainOptions
+from training.runs import pretraining
 
 RECORDS = "pretraining_data/wordpiece_masking.tf_record"
 
@@ -29,6 +33,15 @@ def make_options(goldens, output_dir):
     )
 
 
+def refused(options, message, error=ValueError, **changes):
+    """The run ends with this error and saves nothing."""
+    out = pathlib.Path(changes.get("output_dir", options.train.output_dir))
+    before = set(out.glob("*ckpt*"))
+    with pytest.raises(error, match=message):
+        pretraining.run(options.replace(**changes))
+    assert set(out.glob("*ckpt*")) == before
+
+
 def command(goldens, output_dir, *flags):
     return [
         sys.executable,
@@ -40,6 +53,21 @@ def command(goldens, output_dir, *flags):
         "--train_batch_size=16",
         *flags,
     ]
+
+
+def create(goldens, output, *flags, has_text=True, **how):
+    """Runs create_pretraining_data.py, with the golden corpus."""
+    text = [f"--input_file={goldens}/pretraining_data/corpus.txt"] * has_text
+    return fork_server.cold_python(
+        "create_pretraining_data.py",
+        *text,
+        f"--output_file={output}",
+        f"--vocab_file={goldens}/vocab.txt",
+        "--max_seq_length=64",
+        "--max_predictions_per_seq=10",
+        *flags,
+        **how,
+    )
 
 
 def read_all(prefix):

@@ -13,9 +13,8 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
 from tests.support import rounding
-from training.config.extraction_options import (
-    VectorOptions,
-)
+from tests.support.vectors_support import assert_golden, read_json
+from training.config.extraction_options import VectorOptions
 from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
 
@@ -50,28 +49,6 @@ def make_extractor(goldens, batch_size, dtype="float32", **vectors):
 def extract(goldens, rows, batch_size, **options):
     extractor = make_extractor(goldens, batch_size, **options)
     return list(extractor.extract_all(rows, len(rows)))
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def assert_golden(path, goldens, tolerance=rounding.SIX_DECIMALS):
-    ours = read_json(path)
-    theirs = read_json(goldens / "extract_features/expected.jsonl")
-    for our, their in zip(ours, theirs, strict=True):
-        assert list(our) == list(their)
-        assert our["linex_index"] == their["linex_index"]
-        for x, y in zip(our["features"], their["features"], strict=True):
-            assert list(x) == list(y)
-            assert x["token"] == y["token"]
-            for a, b in zip(x["layers"], y["layers"], strict=True):
-                assert list(a) == list(b)
-                assert a["index"] == b["index"]
-                np.testing.assert_allclose(
-                    a["values"], b["values"], rtol=0, atol=tolerance
-                )
 
 
 def test_json_lines_are_the_originals(options, goldens):

@@ -1,0 +1,33 @@
+"""Files of runs and of records, without the code of runs."""
+
+import tensorflow as tf
+
+
+def write_messages(path, examples):
+    """Writes messages to a file of records."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for example in examples:
+            writer.write(example.SerializeToString())
+
+
+def examples_in(path):
+    """The records of a file as messages."""
+    records = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    return [tf.train.Example.FromString(record) for record in records]
+
+
+def results_in(folder):
+    """Name -> number of eval_results.txt."""
+    lines = (folder / "eval_results.txt").read_text("utf-8").splitlines()
+    return {name: float(x) for name, x in (v.split(" = ") for v in lines)}
+
+
+def points_in(folder):
+    """(step, tag) of everything that TensorBoard shows of a folder."""
+    return {
+        (event.step, value.tag)
+        for path in folder.glob("events*")
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+        for event in [tf.compat.v1.Event.FromString(record)]
+        for value in event.summary.value
+    }
