@@ -1,5 +1,6 @@
 """Folders of the golden models, as users have them."""
 
+import json
 import shutil
 
 from training.start.description import SpanDescription
@@ -14,6 +15,12 @@ def write_released(goldens, folder, config="first_layer.json"):
     shutil.copy(goldens / config, folder / "bert_config.json")
     shutil.copy(goldens / "vocab.txt", folder)
     return str(folder)
+
+
+def change_json(path, **changes):
+    """Writes other values into a JSON file, such as task.json."""
+    values = json.loads(path.read_text("utf-8")) | changes
+    path.write_text(json.dumps(values), "utf-8")
 
 
 def span_description(**changes):

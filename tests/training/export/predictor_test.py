@@ -7,11 +7,11 @@ from tests.support.serving_support import (
     TEXTS,
     close,
     examples_of,
+    export,
     finished_run,
     predictions_of,
     rows_of,
 )
-from training.export import saved_model
 from training.export.predictor import Predictor
 
 
@@ -40,12 +40,9 @@ def test_answers_come_in_the_order_of_the_texts(pairs, goldens):
 def test_an_export_and_its_version_answer_alike(pairs):
     folder, _, predictor = pairs
     texts = [(TEXTS[0], TEXTS[3]), (TEXTS[2], "")]
-    options = saved_model.ExportOptions(
-        output_dir=str(folder), export_dir=str(folder / "export")
-    )
-    version = saved_model.run(options)
+    version = export(folder)
     wanted = predictor.predict(texts)
-    for place in options.export_dir, version:
+    for place in f"{folder}/export", version:
         got = Predictor.load(place).predict(texts)
         for answer, expected in zip(got, wanted, strict=True):
             assert answer.keys() == expected.keys()

@@ -1,7 +1,5 @@
 """Questions answered by an export, as run_squad.py answers them."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +13,7 @@ from data.squad.windows import convert_examples, feature_specs
 from data.text.tokenization import FullTokenizer
 from tests.support import rounding
 from tests.support.model_folders import write_questions
-from tests.support.serving_support import INPUTS, close, served
+from tests.support.serving_support import INPUTS, assert_served_alike, export
 from training.export import saved_model
 from training.export.predictor import Predictor
 
@@ -145,34 +143,15 @@ def test_empty_and_long_texts_are_answered(answered, question, context):
 @pytest.mark.all
 def test_a_plain_session_answers_alike(answered, tmp_path):
     _, examples, folder, serving = answered
-    version = saved_model.run(
-        saved_model.ExportOptions(
-            output_dir=str(folder), export_dir=str(tmp_path / "export")
-        )
-    )
-    asked, wanted = {}, {}
+    asked = {}
     for count in 1, 33:
+        contexts = [e.paragraph.context for e in examples[: count - 1]]
         inputs = {
             "question": [e.question_text for e in examples[:count]],
-            "context": [e.paragraph.context for e in examples[:count]],
+            "context": [*contexts, ""],
         }
-        inputs["context"][-1] = ""
         asked[f"texts{count}"] = "serve_text", inputs
-        wanted[f"texts{count}"] = serving.signatures["serve_text"](
-            **{name: tf.constant(x) for name, x in inputs.items()}
-        )
-    answers = served(version, asked, tmp_path)
-    for name, outputs in wanted.items():
-        for key in "start", "end", "probability":
-            close(answers[name, key], outputs[key])
-        texts = [x.decode() for x in outputs["answer"].numpy()]
-        assert answers[name, "answer"].tolist() == texts
+    version = export(folder, tmp_path)
+    assert_served_alike(version, serving.signatures, asked, tmp_path)
     with open(f"{version}/README.md", encoding="utf-8") as file:
         assert "it marks the answer in a text" in file.read()
-
-
-def test_the_description_comes_back(answered):
-    folder = answered[2]
-    facts = json.loads((folder / "task.json").read_text())
-    assert facts["kind"] == "span"
-    assert saved_model.load(str(folder)).description.windows.doc_stride == 32
