@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from training.start.description import SpanDescription
+from training.start.description import SpanDescription, TaskDescription
 
 
 def write_released(goldens, folder, config="first_layer.json"):
@@ -21,6 +21,18 @@ def change_json(path, **changes):
     """Writes other values into a JSON file, such as task.json."""
     values = json.loads(path.read_text("utf-8")) | changes
     path.write_text(json.dumps(values), "utf-8")
+
+
+def task_description(kind, **facts):
+    """task.json of a model of examples."""
+    usual = {
+        "task_name": "made",
+        "kind": kind,
+        "do_lower_case": True,
+        "model": {},
+        "weights": "",
+    }
+    return TaskDescription(**usual | facts)
 
 
 def span_description(**changes):

@@ -16,11 +16,10 @@ from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import BertConfig, SpanModel, TaskModel, checkpoints
 from tests.support import rounding
-from tests.support.model_folders import span_description
+from tests.support.model_folders import span_description, task_description
 from training.config.run_options import ExportOptions
 from training.export import saved_model
 from training.export.span_signatures import SpanServing
-from training.start.description import TaskDescription
 
 # A server's loader: a plain Session, no Python of the model.
 SERVER = """
@@ -99,16 +98,13 @@ def finished_run(goldens, folder, kind, is_pair=False, **changes):
     prefix = folder / "model.ckpt-60"
     checkpoints.write(str(prefix), {n: v.numpy() for n, v in weights.items()})
     (folder / "bert_config.json").write_text(config.to_json_string())
-    TaskDescription(
-        task_name="made",
-        kind=kind,
+    task_description(
+        kind,
         labels=labels,
         is_pair=is_pair,
-        cut="longest",
         label_separator="; ",
         document_context=kind == "tagging",
         max_seq_length=LENGTH,
-        do_lower_case=True,
         model=arguments,
         weights=prefix.name,
     ).write(str(folder), str(goldens / "vocab.txt"))
