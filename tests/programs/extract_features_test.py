@@ -2,10 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
-from tests.support import fork_server, rounding
+from tests.support import fork_server
+from tests.support.extraction_support import assert_golden
 from tests.support.model_folder_support import write_huggingface
 
 
@@ -23,27 +23,6 @@ def run(goldens, input_file, output_file, *flags, devices=1):
     )
 
 
-def assert_golden(path, goldens):
-    """The lines are the first of the original's."""
-    ours, theirs = (
-        file.read_text("utf-8").splitlines()
-        for file in (path, goldens / "extract_features/expected.jsonl")
-    )
-    for our, their in zip(ours, theirs[: len(ours)], strict=True):
-        x, y = json.loads(our), json.loads(their)
-        values = [
-            [
-                layer.pop("values")
-                for feature in line["features"]
-                for layer in feature["layers"]
-            ]
-            for line in (x, y)
-        ]
-        assert json.dumps(x) == json.dumps(y)
-        np.testing.assert_allclose(*values, rtol=0, atol=rounding.SIX_DECIMALS)
-    return len(ours)
-
-
 def test_the_originals_command(goldens, tmp_path):
     output = tmp_path / "vectors.jsonl"
     done = run(
@@ -55,7 +34,7 @@ def test_the_originals_command(goldens, tmp_path):
         "--batch_size=8",
     )
     assert "extracting: 6/6 lines" in done.stderr
-    assert assert_golden(output, goldens) == 6
+    assert_golden(output, goldens)
 
 
 def test_without_flags_text_is_cut_as_in_the_training(goldens, tmp_path):
@@ -92,4 +71,4 @@ def test_two_devices_and_an_odd_number_of_lines(goldens, tmp_path):
         devices=2,
     )
     assert "Computing on 2 CPU device(s) by MirroredStrategy" in done.stderr
-    assert assert_golden(tmp_path / "vectors.jsonl", goldens) == 5
+    assert_golden(tmp_path / "vectors.jsonl", goldens, count=5)

@@ -192,17 +192,8 @@ def test_texts_that_have_no_word_at_all(tagger):
     assert [answer["label"] for answer in answers] == [[]] * 3
 
 
-def test_a_predictor_chooses(loaded, goldens):
-    model, signatures = loaded("choice", False)
-    # The others have one choice twice: rounding says which of both is better.
-    examples = examples_of("choice", False, 6)[3::2]
-    wanted = predictions_of(model, rows_of(goldens, "choice", examples))
-    predictor = Predictor(signatures)
-    texts = [(example.contexts[0], example.choices) for example in examples]
-    answers = predictor.predict(texts)
-    for answer, best in zip(answers, wanted.argmax(1), strict=True):
-        assert answer["choice"] == best
-        assert answer["label"] == "ABC"[best]
+def test_choices_of_another_form_are_refused(loaded):
+    predictor = Predictor(loaded("choice", False)[1])
     for choices in "abc", ["a", "b"], ["a", "b", None]:
         with pytest.raises(ValueError, match=r"choices \(3 strings\)\.$"):
             predictor.predict([("a", choices)])

@@ -1,7 +1,6 @@
 """--do_encode and --do_search of run_sentence_vectors.py, and from Python."""
 
 import io
-import json
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import bert
 from data.vectors import text_rows
 from modeling.checkpoints.tf1 import write_state
 from modeling.checkpoints.vector_form import VectorForm
+from tests.support.extraction_support import read_json
 from tests.support.model_folders import write_released
 from training.config.run_options import DeviceOptions
 from training.config.vector_options import EncodingOptions, FormOptions
@@ -40,11 +40,6 @@ def options(released, tmp_path):
         form=FormOptions(),
         device=DeviceOptions(),
     )
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 def mean_vectors(released, texts, **settings):

@@ -1,6 +1,5 @@
 """Vectors of text: the original's, pooled, of words; attention."""
 
-import json
 import pathlib
 import shutil
 
@@ -13,6 +12,7 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
 from tests.support import rounding
+from tests.support.extraction_support import assert_golden, read_json
 from tests.support.model_folders import change_json
 from training.config.extraction_options import VectorOptions
 from training.runs import vectors as extraction
@@ -51,34 +51,8 @@ def extract(goldens, rows, batch_size, **options):
     return list(extractor.extract_all(rows, len(rows)))
 
 
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def assert_golden(path, goldens, tolerance=rounding.SIX_DECIMALS):
-    ours = read_json(path)
-    theirs = read_json(goldens / "extract_features/expected.jsonl")
-    for our, their in zip(ours, theirs, strict=True):
-        assert list(our) == list(their)
-        assert our["linex_index"] == their["linex_index"]
-        for x, y in zip(our["features"], their["features"], strict=True):
-            assert list(x) == list(y)
-            assert x["token"] == y["token"]
-            for a, b in zip(x["layers"], y["layers"], strict=True):
-                assert list(a) == list(b)
-                assert a["index"] == b["index"]
-                np.testing.assert_allclose(
-                    a["values"], b["values"], rtol=0, atol=tolerance
-                )
-
-
-def test_json_lines_are_the_originals(options, goldens):
-    extraction.run(options)
-    assert_golden(options.output_file, goldens)
-
-
 def test_windows_change_nothing(options, goldens, monkeypatch):
+    """Lines of one window are in tests/programs/extract_features_test.py."""
     monkeypatch.setattr(text_rows, "_NUMBERS_OF_WINDOW", 1)
     extraction.run(options.replace(batch_size=2))
     assert_golden(options.output_file, goldens)
