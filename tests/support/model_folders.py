@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from training.start.description import SpanDescription, TaskDescription
+from training.start.description import Description
 
 
 def write_released(goldens, folder, config="first_layer.json"):
@@ -23,8 +23,8 @@ def change_json(path, **changes):
     path.write_text(json.dumps(values), "utf-8")
 
 
-def task_description(kind, **facts):
-    """task.json of a model of examples."""
+def description_of(kind, **facts):
+    """task.json of a model of a kind."""
     usual = {
         "task_name": "made",
         "kind": kind,
@@ -32,18 +32,14 @@ def task_description(kind, **facts):
         "model": {},
         "weights": "",
     }
-    return TaskDescription(**usual | facts)
+    return Description.classes[kind](**usual | facts)
 
 
 def span_description(**changes):
     """task.json of a model of questions with the lengths of the goldens."""
     usual = {
         "task_name": "SQuAD",
-        "kind": "span",
         "max_seq_length": 96,
-        "do_lower_case": True,
-        "model": {},
-        "weights": "",
         "doc_stride": 32,
         "max_query_length": 16,
         "n_best_size": 20,
@@ -51,7 +47,7 @@ def span_description(**changes):
         "version_2_with_negative": False,
         "null_score_diff_threshold": 0.0,
     }
-    return SpanDescription(**usual | changes)
+    return description_of("span", **usual | changes)
 
 
 def write_questions(goldens, folder, version="v1.1", config="first_layer.json"):

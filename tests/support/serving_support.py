@@ -16,7 +16,7 @@ from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import BertConfig, SpanModel, TaskModel, checkpoints
 from tests.support import rounding
-from tests.support.model_folders import span_description, task_description
+from tests.support.model_folders import description_of, span_description
 from training.config.run_options import ExportOptions
 from training.export import saved_model
 from training.export.span_signatures import SpanServing
@@ -98,7 +98,7 @@ def finished_run(goldens, folder, kind, is_pair=False, **changes):
     prefix = folder / "model.ckpt-60"
     checkpoints.write(str(prefix), {n: v.numpy() for n, v in weights.items()})
     (folder / "bert_config.json").write_text(config.to_json_string())
-    task_description(
+    description_of(
         kind,
         labels=labels,
         is_pair=is_pair,

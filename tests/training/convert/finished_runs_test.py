@@ -14,7 +14,7 @@ from modeling.checkpoints import model_folder
 from tests.support.conversion_support import convert, refused
 from tests.support.model_folders import (
     change_json,
-    task_description,
+    description_of,
     write_questions,
 )
 from tests.support.serving_support import finished_run
@@ -54,7 +54,7 @@ def test_a_finished_run_says_what_it_is(
     labels = ["no", "yes", "perhaps"]
     model = TaskModel(config, kind, 3)
     source = run_dir(goldens, tmp_path, model, labels=labels)
-    task_description(
+    description_of(
         kind,
         labels=labels,
         max_seq_length=128,

@@ -19,7 +19,7 @@ from modeling import BertModel, PretrainingModel, SpanModel, TaskModel
 from modeling.objectives.left_to_right import LeftToRightModel
 from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import gpu_support
-from tests.support.model_folders import task_description
+from tests.support.model_folders import description_of
 from tests.training.support import steps_of
 from training.devices import kinds
 from training.export.task_signatures import TaskServing
@@ -240,7 +240,7 @@ def test_an_export_answers_ids(config, goldens, kind, policy):
     labels = "a", "b", "c"
     served = TaskServing(
         model,
-        task_description(kind, labels=labels, max_seq_length=LENGTH),
+        description_of(kind, labels=labels, max_seq_length=LENGTH),
         load_vocab(str(goldens / "vocab.txt")),
     )
     check(served._answer.get_concrete_function())

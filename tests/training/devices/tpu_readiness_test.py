@@ -296,16 +296,6 @@ def test_run_squad_trains_and_predicts(config, goldens, score_padding):
     check_answers(OutputCollector(model)._replica_step, first_of(asked))
 
 
-def extractor_of(config, **options):
-    layers = (-1, "embeddings")
-    return Extractor(
-        BertModel(config, use_one_hot_embeddings=True),
-        VectorOptions(**{"layers": layers, **options}),
-        max_seq_length=32,
-        batch_size=4,
-    )
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -321,7 +311,12 @@ def test_extract_features_runs_lines_of_one_shape(config, goldens, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     lines = ["the man went to the store", "he ||| went", ""]
     rows = [text_rows.RowMaker(tokenizer, 32).line(line) for line in lines]
-    extractor = extractor_of(config, **options)
+    extractor = Extractor(
+        BertModel(config, use_one_hot_embeddings=True),
+        VectorOptions(**{"layers": (-1, "embeddings"), **options}),
+        max_seq_length=32,
+        batch_size=4,
+    )
     batch, one = extractor._pad(rows), extractor._pad(rows[1:2])
     shapes = {name: value.shape for name, value in batch.items()}
     assert shapes == {name: value.shape for name, value in one.items()}

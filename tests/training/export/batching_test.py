@@ -13,6 +13,7 @@ import tensorflow as tf
 from data.text.vocabulary import load_vocab
 from modeling import PretrainingModel
 from tests.support import rounding
+from tests.support.model_folders import description_of
 from tests.support.serving_support import (
     INPUTS,
     LENGTH,
@@ -22,7 +23,6 @@ from tests.support.serving_support import (
 )
 from training.export import saved_model
 from training.export.pretraining_signatures import PretrainingServing
-from training.start.description import PretrainingDescription
 
 CLS, SEP, MASK = 2, 3, 4  # in the golden vocabulary
 
@@ -32,17 +32,10 @@ def pretrained(goldens):
     model = PretrainingModel(config_of(goldens))
     for variable in model.layers[-1].trainable_variables:
         variable.assign(tf.random.stateless_normal(variable.shape, (1, 2)))
-    described = PretrainingDescription(
-        task_name="pretraining",
-        kind="pretraining",
-        max_seq_length=LENGTH,
-        do_lower_case=True,
-        model={},
-        weights="",
-        top_k=2,
-    )
     return PretrainingServing(
-        model, described, load_vocab(str(goldens / "vocab.txt"))
+        model,
+        description_of("pretraining", max_seq_length=LENGTH, top_k=2),
+        load_vocab(str(goldens / "vocab.txt")),
     )
 
 

@@ -25,7 +25,11 @@ from data.text.vocabulary import load_vocab
 from modeling import SentenceEncoder, VectorForm
 from tests.support import rounding, serving_support
 from tests.support.model_folder_support import write_with
-from tests.support.model_folders import change_json, write_questions
+from tests.support.model_folders import (
+    change_json,
+    description_of,
+    write_questions,
+)
 from tests.support.serving_support import INPUTS, TEXTS, finished_run
 from training.config.run_options import ExportOptions, ServingOptions
 from training.export import litert, saved_model
@@ -33,7 +37,7 @@ from training.export.asking import named
 from training.export.litert_answers import _Classifier, load
 from training.export.predictor import Predictor
 from training.export.task_signatures import TaskServing
-from training.start.description import VectorDescription, read
+from training.start.description import read
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Wide enough for the matrices to be nearly all of a file.
@@ -56,15 +60,8 @@ def vectors_folder(goldens, folder):
     prompts = {"query": "to be ", "other": "the "}
     form = VectorForm(prompts=prompts, default_prompt="query")
     form.write(str(folder))
-    VectorDescription(
-        task_name="made",
-        kind="vectors",
-        max_seq_length=24,
-        do_lower_case=True,
-        model={},
-        weights="bert_model.ckpt",
-        data={},
-    ).write(str(folder), None)
+    facts = {"max_seq_length": 24, "weights": "bert_model.ckpt", "data": {}}
+    description_of("vectors", **facts).write(str(folder), None)
 
 
 @pytest.fixture(scope="module")

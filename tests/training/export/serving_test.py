@@ -58,6 +58,13 @@ def export(folder, place, **options):
     return serving_support.export(folder, place, serving=serving)
 
 
+@pytest.fixture(scope="module")
+def of_ids(finished, tmp_path_factory):
+    """A version for the original's clients that send ids."""
+    options = {"signatures": ("ids",), "like_original": True}
+    return export(finished[0], tmp_path_factory.mktemp("ids"), **options)
+
+
 def graph_of(version):
     """The MetaGraph, as a server reads it."""
     with open(f"{version}/saved_model.pb", "rb") as file:
@@ -94,19 +101,11 @@ def is_of_text(operation):
     return any(part in operation for part in parts)
 
 
-def warm_ups(version):
-    path = f"{version}/assets.extra/tf_serving_warmup_requests"
-    return sum(1 for _ in tfrecord.read_records(path))
-
-
 def test_raw_ids_with_labels_are_answered_as_by_the_original(
-    finished, asked, tmp_path
+    finished, of_ids, asked, tmp_path
 ):
     rows, wanted = asked
-    version = export(
-        finished[0], tmp_path, signatures=("ids",), like_original=True
-    )
-    graph = graph_of(version)
+    graph = graph_of(of_ids)
     assert not list(filter(is_of_text, operations_of(graph)))
     signature = graph.signature_def["serving_default"]
     assert signature.method_name == PREDICT
@@ -123,14 +122,15 @@ def test_raw_ids_with_labels_are_answered_as_by_the_original(
         "flat": ("serving_default", request | {"label_ids": labels}),
         "column": ("serving_default", request | {"label_ids": column}),
     }
-    answers = served(version, requests, tmp_path, has_text=False)
+    answers = served(of_ids, requests, tmp_path, has_text=False)
     for key in requests:
         close(answers[key, "probabilities"], wanted)
     assert len(answers) == 2
-    assert warm_ups(version) == 2
+    path = f"{of_ids}/assets.extra/tf_serving_warmup_requests"
+    assert len(list(tfrecord.read_records(path))) == 2
     # What a client makes ids with; nothing of it says where the model was.
     for name in "vocab.txt", "task.json":
-        kept = pathlib.Path(version, "assets", name).read_text("utf-8")
+        kept = pathlib.Path(of_ids, "assets", name).read_text("utf-8")
         was = pathlib.Path(finished[0], name).read_text("utf-8")
         assert kept == was.replace("model.ckpt-60", "")
 
@@ -200,18 +200,15 @@ def test_an_export_of_texts_and_examples_is_loaded(finished, asked, tmp_path):
     assert answer["labels"] == ["no", "yes"]
 
 
-def test_the_card_of_an_export_without_texts(finished, tmp_path):
-    version = export(
-        finished[0], tmp_path, signatures=("ids",), like_original=True
-    )
-    card, answer = answer_of_card(version)
+def test_the_card_of_an_export_without_texts(of_ids):
+    card, answer = answer_of_card(of_ids)
     assert answer["probabilities"].shape == (1, 2)
     assert "tensorflow_text" not in card
     assert "operations of TensorFlow alone" in card
     assert "`label_ids` int32 [...]" in card
     message = "no signature of texts, .*serve_ids.*text in --export_signatures"
     with pytest.raises(ValueError, match=message):
-        Predictor.load(version)
+        Predictor.load(of_ids)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from data.text.tokenizer_files import read_settings
 from modeling.checkpoints import model_folder
 from tests.data.pretraining.support import recipe_of, write
+from tests.support.model_folders import description_of
 from tests.support.pretraining_support import make_options
 from training.export import pretraining_signatures
 from training.runs import pretraining
@@ -171,20 +172,19 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
 ):
     folder = tmp_path / "left"
     folder.mkdir()
-    described = {"kind": "classification", "task_name": "csv", "labels": ["a"]}
-    described |= {"max_seq_length": 8, "do_lower_case": True, "model": {}}
-    described["weights"] = str(tmp_path / "out/model.ckpt-1")
-    (folder / "task.json").write_text(json.dumps(described))
+    facts = {"max_seq_length": 8, "weights": str(tmp_path / "out/model.ckpt-1")}
+    described = description_of("classification", labels=["a"], **facts)
+    described.write(str(folder), None)
     (folder / "labels.txt").write_text("a\n")
     begin(trained.replace(output_dir=str(folder)))
     shutil.copytree(tmp_path / "out", folder, dirs_exist_ok=True)
     found = model_folder.find(str(folder))
     assert found.weights.startswith(str(folder))
     assert (found.kind, found.labels, found.description) == (None, (), None)
+    facts["weights"] = "model.ckpt-1"
+    described = description_of("vectors", data={}, **facts)
+    described.write(str(tmp_path / "out"), None)
     with pytest.raises(ValueError, match="kind vectors, .*another folder"):
-        described |= {"kind": "vectors", "data": {}, "weights": "model.ckpt-1"}
-        del described["labels"]
-        (tmp_path / "out/task.json").write_text(json.dumps(described))
         pretraining.run(trained)
     # Nor do weights and answers of fewer steps stay unnoticed.
     left = [f"bert_model.ckpt{x}" for x in (".index", ".data-00000-of-00001")]
@@ -194,10 +194,7 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
     again = trained.replace(output_dir=str(folder))
     pretraining.run(again)  # nothing to train
     assert "written before" not in caplog.text
-    facts = {"kind": "pretraining", "task_name": "", "top_k": 5}
-    facts |= {"max_seq_length": 8, "do_lower_case": True, "model": {}}
-    facts["weights"] = "model.ckpt-1"
-    (folder / "task.json").write_text(json.dumps(facts))
+    description_of("pretraining", top_k=5, **facts).write(str(folder), None)
     pretraining.run(again.replace(num_train_steps=again.train.last_step + 1))
     said = json.loads((folder / "task.json").read_text())
     assert said["max_seq_length"] == again.max_seq_length

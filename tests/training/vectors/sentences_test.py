@@ -11,6 +11,7 @@ from data.text.packing import INPUTS
 from data.vectors import teacher_vectors
 from data.vectors.text_sets import TextOptions
 from modeling import VectorForm
+from modeling.checkpoints.tf1 import write_state
 from tests.support.model_folders import span_description, write_released
 from tests.support.pretraining_support import assert_same_checkpoint
 from tests.support.serving_support import export
@@ -96,18 +97,10 @@ def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
     for path in (folder / "out").glob("model.ckpt-*"):
         if "ckpt-3." not in path.name:
             path.unlink()
-    (folder / "out/checkpoint").write_text(
-        'model_checkpoint_path: "model.ckpt-3"\n'
-    )
-    options = options_of(
-        goldens,
-        folder,
-        given=("loss",),
-        gradient_accumulation_steps=2,
-        do_eval=False,
-        **NEGATIVES,
-    )
-    sentences.run(options)
+    write_state(str(folder / "out"), ["model.ckpt-3"])
+    micro_batches = {"gradient_accumulation_steps": 2, "do_eval": False}
+    changes = NEGATIVES | micro_batches
+    sentences.run(options_of(goldens, folder, given=("loss",), **changes))
     last = "out/model.ckpt-10"
     assert_same_checkpoint(folder / last, finished[0] / last)
 
