@@ -21,6 +21,7 @@ from training.export import loaded_model
 
 WORDS = "bert/embeddings/word_embeddings"
 BIAS = "cls/predictions/output_bias"
+UNKNOWN = {"never_split": ("[X]",)}
 CONFIG = {"original": "bert_config.json", "huggingface": "config.json"}
 POSITIONS = "bert/embeddings/position_embeddings"
 
@@ -140,18 +141,18 @@ def test_cased_words_and_marks_are_taken_if_the_flags_say_so(
         assert not described.do_lower_case
 
 
-def test_a_mark_that_the_vocabulary_lacks_is_refused(convert, tmp_path):
-    message = r"no \[X\] .*--never_split only tokens"
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (UNKNOWN | {"words": ["stent"]}, r"no \[X\] .*--never_split only tok"),
+        (UNKNOWN, "--never_split needs --extra_words"),
+        ({"max_position_embeddings": 64}, "=64; the model has 128 positions"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(convert, tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        convert(["stent"], never_split=("[X]",))
+        convert(**options)
     assert not list(tmp_path.glob("converted*"))
-
-
-def test_marks_without_words_are_refused():
-    with pytest.raises(ValueError, match="--never_split needs --extra_words"):
-        conversion.ConversionOptions(
-            model="m", output_dir="o", never_split=("[X]",)
-        )
 
 
 @pytest.mark.parametrize("output_format", ["original", "huggingface"])
@@ -170,12 +171,6 @@ def test_positions_repeat_and_a_longer_text_fits(
     assert config.max_position_embeddings == 300
     assert "Positions 128 to 299 repeat positions 0 to 127" in caplog.text
     assert "5.5 times the memory" in caplog.text  # (300 / 128) ** 2
-
-
-def test_positions_are_not_taken_away(convert, tmp_path):
-    with pytest.raises(ValueError, match="=64; the model has 128 positions"):
-        convert(max_position_embeddings=64)
-    assert not list(tmp_path.glob("converted*"))
 
 
 def test_the_same_format_keeps_every_weight(goldens, convert):

@@ -84,15 +84,16 @@ def test_workers_that_go_different_ways_are_refused(monkeypatch):
         strategy.check_together(devices, "task MRPC")
 
 
-def test_contradicting_flags_are_refused():
-    options = DeviceOptions(use_tpu=True, distribution_strategy="mirrored")
-    with pytest.raises(ValueError, match="--use_tpu=True contradicts"):
-        strategy.create_strategy(options)
-
-
-def test_a_tpu_that_does_not_answer_is_named():
-    with pytest.raises(ValueError, match="no TPU answers at 'local'.*--tpu_n"):
-        strategy.create_strategy(DeviceOptions(use_tpu=True))
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"distribution_strategy": "mirrored"}, "--use_tpu=True contradicts"),
+        ({}, "no TPU answers at 'local'.*--tpu_n"),
+    ],
+)
+def test_a_tpu_that_cannot_be_used_is_refused(flags, message):
+    with pytest.raises(ValueError, match=message):
+        strategy.create_strategy(DeviceOptions(use_tpu=True, **flags))
 
 
 @pytest.mark.parametrize(
