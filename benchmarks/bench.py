@@ -1,8 +1,4 @@
-r"""Measures everything that has a target, prints the table, draws pictures.
-
-  make bench
-  make bench REAL_DATA=DIR MINILM=DIR
-  python benchmarks/bench.py --quick --only=startup --only=tokenizing
+"""Measures everything that has a target, prints the table, draws pictures.
 
 Without --real_data, the text is that of `make demo` and the sentences of the
 tasks are random words, as long as real ones. Weights are random. The rows with
@@ -13,7 +9,6 @@ row that fails is reported, the other rows are measured, and the exit code is 1.
 import dataclasses
 import json
 import os
-import platform
 import sys
 import time
 import traceback
@@ -27,7 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 from benchmarks import pictures  # noqa: E402
 from benchmarks.data import make_data  # noqa: E402
 from benchmarks.peers import compare  # noqa: E402
-from benchmarks.programs import ROOT  # noqa: E402
+from benchmarks.programs import ROOT, chosen, processor  # noqa: E402
 from benchmarks.rows import ROWS, Bench  # noqa: E402
 from benchmarks.tables import table  # noqa: E402
 from data.storage import files  # noqa: E402
@@ -39,28 +34,13 @@ _FAILED = "failed"
 
 def machine():
     """Processor, cores, memory and date, as a line."""
-    names = [platform.machine()]
-    if Path("/proc/cpuinfo").exists():
-        lines = files.read_lines("/proc/cpuinfo")
-        names += [x.split(": ")[1] for x in lines if x.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     gpu = "" if Path("/dev/nvidia0").exists() else ", no GPU"
     quick = ", quick: not to be trusted" if FLAGS.quick else ""
     return (
-        f"{names[-1]}, {os.cpu_count()} cores, {memory:.0f} GiB{gpu}, "
+        f"{processor()}, {os.cpu_count()} cores, {memory:.0f} GiB{gpu}, "
         f"{time.strftime('%Y-%m-%d')}{quick}"
     )
-
-
-def chosen_rows():
-    """Returns the rows of --only, in the order of the table."""
-    for start in FLAGS.only:
-        if not any(name.startswith(start) for name in ROWS):
-            raise app.UsageError(
-                f"--only={start}: no row begins so; the rows are "
-                f"{', '.join(ROWS)}."
-            )
-    return [n for n in ROWS if n.startswith(tuple(FLAGS.only or [""]))]
 
 
 def make_bench(out):
@@ -113,7 +93,7 @@ def write(out, title, results):
 def main(_):
     """Measures the rows one by one."""
     logging.set_verbosity(logging.WARNING)
-    names, out = chosen_rows(), Path(FLAGS.output_dir).resolve()
+    names, out = chosen(FLAGS.only, ROWS), Path(FLAGS.output_dir).resolve()
     title, results = machine(), []
     print(title)
     bench = make_bench(out)

@@ -1,7 +1,4 @@
-r"""Measures an export of LiteRT: sizes, scores of the dev set, milliseconds.
-
-  python benchmarks/litert.py --export_dir=E --data_dir=glue/MRPC
-  python benchmarks/litert.py --export_dir=E --predict_file=dev-v1.1.json
+"""Measures an export of LiteRT: sizes, scores of the dev set, milliseconds.
 
 Each of its files answers the dev set by `bert.load(FILE)`, one text after the
 other on one thread. --output_dir, the folder of the run, adds a line for the
@@ -12,25 +9,25 @@ model itself. A model of vectors is scored on pairs of texts with a number:
 import itertools
 import json
 import os
-import platform
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 from absl import app, flags, logging
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import bert  # noqa: E402
-from data import metrics, tables  # noqa: E402
+from benchmarks import programs  # noqa: E402
+from benchmarks.peers.protocol import elapsed  # noqa: E402
+from data import tables  # noqa: E402
 from data.squad.articles import SquadData  # noqa: E402
 from data.squad.examples import read_examples  # noqa: E402
 from data.squad.scoring import Scorer  # noqa: E402
 from data.tasks import get_task  # noqa: E402
+from data.tasks.examples import TextExample  # noqa: E402
+from data.vectors import retrieval  # noqa: E402
 from training.export import litert_model  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -41,19 +38,6 @@ _FIRST = (
     "import json, sys, bert\n"
     "bert.load(sys.argv[1])._predictors[()].answer(*json.loads(sys.argv[2]))"
 )
-
-
-def processor():
-    """Names the processor, and whether it multiplies 8 bits at once."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:  # no Linux
-        return platform.processor() or platform.machine()
-    facts = dict(line.split(":", 1) for line in lines if ":" in line)
-    facts = {name.strip(): value.strip() for name, value in facts.items()}
-    vnni = {x for x in facts.get("flags", "").split() if "vnni" in x}
-    shown = ", ".join(sorted(vnni)) or "no VNNI"
-    return f"{facts.get('model name', platform.machine())} ({shown})"
 
 
 def scores(model, said, data):
@@ -77,7 +61,9 @@ def scores(model, said, data):
     task = get_task(name, data["data_dir"], **columns)
     examples, gold = list(task.examples("dev")), task.gold("dev")
     if not is_own:
-        return {"spearman": _spearman(model, examples, gold)}
+        pairs = [(x.text_a, x.text_b) for x in examples]
+        found = retrieval.pair_set(map(TextExample, pairs, gold))
+        return found.evaluate(model.encode(found.texts))
     if said["kind"] == "tagging":
         tag = model._predictors[()].label_words
         return task.score(gold, [tag(x.words)[0] for x in examples])
@@ -106,17 +92,6 @@ def _scores_of_questions(model, said, predict_file):
     return scorer.results()
 
 
-def _spearman(model, examples, gold):
-    """Correlation of the cosines of pairs of vectors with the gold numbers."""
-    first, second = (
-        model.encode([getattr(x, field) for x in examples])
-        for field in ("text_a", "text_b")
-    )
-    lengths = [np.linalg.norm(x, axis=1) for x in (first, second)]
-    found = (first * second).sum(axis=1) / np.prod(lengths, axis=0)
-    return metrics.spearman(gold, found)
-
-
 def milliseconds(models, said):
     """Times the answers to a short and to a long text, in turns.
 
@@ -134,11 +109,9 @@ def milliseconds(models, said):
             for kind, text in TEXTS.items():
                 texts = texts_of(said, text)
                 texts = [texts[0] if len(texts) == 1 else texts]
-                start = time.perf_counter()
-                ask(texts)
+                passed = 1e3 * elapsed(ask, texts)
                 if turn:  # the first one traces the graph
-                    passed = time.perf_counter() - start
-                    times[name][kind].append(1e3 * passed)
+                    times[name][kind].append(passed)
     return times
 
 
@@ -153,11 +126,8 @@ def texts_of(said, text):
 
 def _first_answer(place, said):
     """Seconds from the start of a process to its first answer."""
-    command = [sys.executable, "-c", _FIRST, place]
-    command.append(json.dumps(texts_of(said, TEXTS["short"])))
-    start = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return time.perf_counter() - start
+    texts = json.dumps(texts_of(said, TEXTS["short"]))
+    return elapsed(programs.run_program, "-c", _FIRST, place, texts)
 
 
 def main(_):
@@ -180,7 +150,7 @@ def main(_):
         for kind in TEXTS:
             row[f"ms, {kind} text"] = min(times[place][kind])
         rows.append(row | {"s, first answer": first})
-    print(processor())
+    print(programs.processor())
     print(tables.aligned([[*rows[0]], *([*row.values()] for row in rows)]))
     print(f"8 bits: {sizes[1] / sizes[0]:.3f} of the float file")
 

@@ -1,11 +1,10 @@
 """The pictures of bench.py."""
 
-import matplotlib
+from matplotlib import colormaps
+from matplotlib.figure import Figure
 
-matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (after the choice of backend)
+from training import curves
 
-_DPI = 100
 _LIGHT = 0.6  # numbers are black on colours lighter than this
 
 
@@ -16,22 +15,23 @@ def draw(results, folder, machine):
       The files.
     """
     drawn = []
-    for row, (name, picture) in {
-        "step_by_length": ("bench_lengths.png", _lengths),
-        "records": ("bench_records.png", _records),
-        "step_by_part": ("bench_parts.png", _parts),
+    for row, (name, size, picture) in {
+        "step_by_length": ("bench_lengths.png", (7, 4.2), _lengths),
+        "records": ("bench_records.png", (9, 4), _records),
+        "step_by_part": ("bench_parts.png", (10, 4.6), _parts),
     }.items():
         if row in results:
-            figure = picture(results[row], machine)
-            figure.savefig(folder / name, dpi=_DPI)
-            pyplot.close(figure)
+            figure = Figure(size, layout="constrained")
+            title = picture(figure, results[row])
+            figure.suptitle(f"{title}\n{machine}", fontsize="medium")
+            curves.save(figure, str(folder / name))
             drawn.append(folder / name)
     return drawn
 
 
-def _lengths(rates, machine):
-    """Throughput against sequence length."""
-    figure, axis = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+def _lengths(figure, rates):
+    """Throughput against sequence length; returns the title."""
+    axis = figure.subplots()
     for precision, row in rates.items():
         lengths = [int(length) for length in row]
         axis.plot(
@@ -44,17 +44,12 @@ def _lengths(rates, machine):
     axis.set_ylabel("throughput (1,000 wordpieces/s)")
     axis.grid(alpha=0.3)
     axis.legend(loc="lower left", title="arithmetic")
-    axis.set_title(
-        "A pretraining step of 4 layers x 256, 4,096 wordpieces a batch\n"
-        f"{machine}",
-        fontsize="medium",
-    )
-    return figure
+    return "A pretraining step of 4 layers x 256, 4,096 wordpieces a batch"
 
 
-def _records(values, machine):
-    """Seconds and memory against the size of the text."""
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained")
+def _records(figure, values):
+    """Seconds and memory against the size of the text; returns the title."""
+    axes = figure.subplots(1, 2)
     for processes in (1, 2):
         row = [p for p in values["points"] if p["processes"] == processes]
         sizes = [point["text_mb"] for point in row]
@@ -69,22 +64,16 @@ def _records(values, machine):
         axis.set_xlabel("size of the text (MB)")
         axis.grid(alpha=0.3)
         axis.legend(loc="lower right")
-    figure.suptitle(
-        "Making pretraining records: length 128, dupe_factor 10\n" + machine,
-        fontsize="medium",
-    )
-    return figure
+    return "Making pretraining records: length 128, dupe_factor 10"
 
 
-def _parts(shares, machine):
-    """Share of time per part, a bar for each model and precision."""
-    figure, axis = pyplot.subplots(figsize=(10, 4.6), layout="constrained")
+def _parts(figure, shares):
+    """Share of time per part, a bar for each model; returns the title."""
+    axis = figure.subplots()
     names = list(shares)
     parts = list(next(iter(shares.values())))
     lefts = [0.0] * len(names)
-    for color, part in zip(
-        pyplot.colormaps["tab10"].colors, parts, strict=False
-    ):
+    for color, part in zip(colormaps["tab10"].colors, parts, strict=False):
         widths = [100 * shares[name][part] for name in names]
         bars = axis.barh(names, widths, left=lefts, color=color, label=part)
         light = sum(color) / len(color) > _LIGHT
@@ -101,8 +90,4 @@ def _parts(shares, machine):
     axis.set_xlabel("share of the step's time (%)")
     axis.set_ylabel("model, arithmetic")
     figure.legend(loc="outside lower center", ncols=4, fontsize="small")
-    axis.set_title(
-        "What a pretraining step of 32 x 128 spends its time on\n" + machine,
-        fontsize="medium",
-    )
-    return figure
+    return "What a pretraining step of 32 x 128 spends its time on"

@@ -1,6 +1,7 @@
 """Runs the project's programs and measures time and memory from outside."""
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -8,6 +9,12 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from absl import app, logging
+
+from data.storage import files
+from modeling.config import BertConfig
+from training.many_runs.recorded_run import RecordedRun
 
 ROOT = Path(__file__).resolve().parent.parent
 _SAMPLE_S = 0.1  # between two looks at the memory
@@ -21,6 +28,73 @@ def require_known(flag, asked, known):
                 f"--{flag}={','.join(asked)}: {name} is not one of "
                 f"{', '.join(known)}."
             )
+
+
+def chosen(starts, names):
+    """The names that begin as --only asks; all of them if it asks for none.
+
+    Raises:
+      app.UsageError: no name begins so.
+    """
+    for start in starts:
+        if not any(name.startswith(start) for name in names):
+            raise app.UsageError(
+                f"--only={start}: no name begins so; they are "
+                f"{'; '.join(names)}."
+            )
+    return [name for name in names if name.startswith(tuple(starts or [""]))]
+
+
+def processor():
+    """Names the processor, and whether it multiplies 8 bits at once."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:  # no Linux
+        return platform.processor() or platform.machine()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    facts = {name.strip(): value.strip() for name, value in facts.items()}
+    vnni = {x for x in facts.get("flags", "").split() if "vnni" in x}
+    shown = ", ".join(sorted(vnni)) or "no VNNI"
+    return f"{facts.get('model name', platform.machine())} ({shown})"
+
+
+def run_once(place, facts, function, name="run.json"):
+    """Runs a function unless its result is recorded in a folder.
+
+    Args:
+      place: the folder.
+      facts: all that the result depends on; see `RecordedRun`.
+      function: returns the result, and resumes what was stopped.
+      name: of the file with the result.
+
+    Returns:
+      Whether it was run.
+    """
+    recorded = RecordedRun(str(place), name, facts)
+    if recorded.result:
+        return False
+    logging.info("Running %s.", place)
+    recorded.run(function)
+    return True
+
+
+def python_of(environment):
+    """The interpreter of .venv-ENVIRONMENT, which may not be there."""
+    return ROOT / f".venv-{environment}/bin/python"
+
+
+def write_config(path, vocab_size, layers, width, positions):
+    """Writes the configuration of a model, with 4 heads or heads of 64."""
+    config = BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=max(4, width // 64),
+        intermediate_size=4 * width,
+        max_position_embeddings=positions,
+        type_vocab_size=2,
+    )
+    files.write_text(path, config.to_json_string())
 
 
 def _start(

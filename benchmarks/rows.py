@@ -274,7 +274,7 @@ def _first_step(bench):
 def _peers(name, case, bench):
     """A case with its peers."""
     target, options, more = compare.targets(case), bench.options, {}
-    if not Path(options.environment, "bin/python").exists():
+    if not programs.python_of("peers").exists():
         return Measured("not measured: make peers", target, _NOT_MEASURED, {})
     if bench.quick:
         options = dataclasses.replace(options, turns=1, megabytes=0.5)

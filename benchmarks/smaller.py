@@ -1,8 +1,4 @@
-r"""What smaller models keep: quality against milliseconds and megabytes.
-
-  python benchmarks/smaller.py --output_dir=/tmp/smaller \
-    --init_checkpoint=MINILM --conllu_dir=ewt --glue_dir=glue \
-    --squad_dir=squad --codah_dir=codah
+"""What smaller models keep: quality against milliseconds and megabytes.
 
 For each task whose data are given, and each seed, it fine-tunes the teacher,
 then students with some of its layers, and scores each in float32, in bfloat16
@@ -148,7 +144,6 @@ def main() -> None:
     for task, found in given.items():
         for seed in range(SEED, SEED + options.num_seeds):
             for name in MODELS:
-                logging.info("%s, %s, seed %d", task, name, seed)
                 run(task, name, seed, options, found)
                 smaller_report.write(folder)
     if COSTS in asked:
@@ -183,14 +178,12 @@ def run(
       data: flags of the task's data.
     """
     from modeling.checkpoints.model_folder import weights_sha256
-    from training.many_runs.recorded_run import RecordedRun
 
     place = place_of(options.output_dir, task, seed, name)
     model = MODELS[name]._replace(title="")._asdict()
     facts = {"model": model, "settings": TASKS[task].settings}
     if name == TEACHER:
         facts |= {"sha256": weights_sha256(options.init_checkpoint)}
-    recorded = RecordedRun(str(place), RESULT, facts)
 
     def train() -> dict[str, Any]:
         started = {"init_checkpoint": options.init_checkpoint}
@@ -200,8 +193,7 @@ def run(
         flags = TASKS[task].settings | data | started | {"seed": seed}
         return _train(task, place, flags, data)
 
-    if not recorded.result:
-        recorded.run(train)
+    programs.run_once(place, facts, train, RESULT)
 
 
 def place_of(folder: Path | str, task: str, seed: int, name: str) -> Path:
@@ -313,7 +305,7 @@ def measure_costs(folder: Path) -> None:
     forms = {"float32": "float32"}
     if strategy.local_bfloat16().is_faster:
         forms["bfloat16"] = "mixed_bfloat16"
-    costs = {"processor": litert.processor(), "tasks": {}}
+    costs = {"processor": programs.processor(), "tasks": {}}
     for task in TASKS:
         places = {n: place_of(folder, task, SEED, n) for n in SIZES}
         if not all((p / RESULT).exists() for p in places.values()):

@@ -10,6 +10,7 @@ import matplotlib.figure
 import matplotlib.lines
 import matplotlib.ticker
 
+from benchmarks import tables
 from benchmarks.smaller import (
     COSTS_FILE,
     MODELS,
@@ -19,10 +20,7 @@ from benchmarks.smaller import (
     TASKS,
     TEACHER,
 )
-from benchmarks.tables import table
-from data.storage import files
 from data.storage.json_files import find_json
-from data.tables import tsv
 from studies.engine.report import Values, shown
 from training import curves
 
@@ -103,14 +101,13 @@ def write(folder: Path) -> None:
     found = Results(folder)
     if not found.runs:
         return
-    files.write_text(str(folder / "smaller.tsv"), tsv(_cells(found)))
     lines = [f"{os.cpu_count()} cores; {found.costs.get('processor', '')}\n"]
     for task, its in TASKS.items():
         if names := found.models_of(task):
             lines += [f"## {its.title}\n", _scores(found, task, names), ""]
             if task in found.costs.get("tasks", {}):
                 lines += [_times(found, task), ""]
-    files.write_text(str(folder / "smaller.md"), "\n".join(lines) + "\n")
+    tables.write(folder, "smaller", _cells(found), "\n".join(lines))
     _draw(found, folder)
 
 
@@ -146,7 +143,7 @@ def _scores(found, task, names) -> str:
         if all(sizes):
             cells += [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
         rows.append([*cells, "", ""][: 1 + len(columns)])
-    return table(["model", *columns], rows)
+    return tables.table(["model", *columns], rows)
 
 
 def _times(found, task) -> str:
@@ -161,7 +158,7 @@ def _times(found, task) -> str:
             )
             cells.append(" / ".join(f"{x:.2f}" for x in both if x))
         rows.append(cells)
-    return table(["ms of a short / a long text", *_TIMED.values()], rows)
+    return tables.table(["ms of a short / a long text", *_TIMED.values()], rows)
 
 
 def _draw(found: Results, folder: Path) -> None:

@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_315,
-    "training": 11_151,
+    "training": 11_147,
     "modeling": 3_821,
     "studies": 1_377,
     "demo": 384,

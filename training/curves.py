@@ -1,5 +1,6 @@
 """Learning curves of runs side by side, from their TensorBoard events."""
 
+import itertools
 import math
 import os
 import re
@@ -31,21 +32,21 @@ def read(patterns: Sequence[str]) -> Runs:
     Raises:
       FileNotFoundError: a pattern matches no folder with events.
     """
-    found: dict = {}
-    seen: set[str] = set()
+    found: dict[str, list] = {}
     for pattern in patterns:
         folders = [pattern] if files.exists(pattern) else files.find(pattern)
-        folders = {folder.rstrip("/") for folder in folders}
-        points = [x for f in sorted(folders - seen) for x in _events(f)]
-        if not points and not folders & seen:
+        folders = sorted({folder.rstrip("/") for folder in folders})
+        curves = {folder: [*_events(folder)] for folder in folders}
+        if not any(curves.values()):
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
                 "events.out.tfevents*); give the output_dir of a run."
             )
-        seen |= folders
-        for name, tag, curve in points:
-            found.setdefault(name, {}).setdefault(tag, []).append(curve)
-    return found
+        found |= curves
+    runs: dict = {}
+    for name, tag, curve in itertools.chain(*found.values()):
+        runs.setdefault(name, {}).setdefault(tag, []).append(curve)
+    return runs
 
 
 def _events(folder: str) -> Iterator[tuple[tuple[str, str], str, Curve]]:

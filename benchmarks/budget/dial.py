@@ -1,7 +1,4 @@
-r"""Which model, vocabulary and batch are best for a text and minutes: a table.
-
-  python -m benchmarks.budget.dial --output_dir=/tmp/dial --text=novels.txt.gz \
-    --vocab_file=vocab.txt --conllu_dir=ewt --models=2x128/8000/32,4x256/0/32
+"""Which model, vocabulary and batch are best for a text and minutes: a table.
 
 A model is layers x width / wordpieces of a vocabulary learned from the text (0
 = --vocab_file) / batch. Each reads the first --megabytes of the text for as
@@ -9,8 +6,8 @@ many updates of --recipe=budget as fit into --minutes, and then learns parts of
 speech: losses of different vocabularies cannot be compared. What a minute has
 time for is measured once for each model, first, on a machine that does nothing
 else. From then on updates are counted, so that a run may be stopped, and others
-may run beside it. The same
-command goes on. --output_dir gets dial.md and dial.tsv.
+may run beside it. The same command goes on. --output_dir gets dial.md and
+dial.tsv.
 """
 
 import functools
@@ -18,23 +15,20 @@ import itertools
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from absl import logging
-
+from benchmarks import tables
 from benchmarks.budget import hour
 from benchmarks.budget.inputs import Inputs
 from benchmarks.peers.inputs import read_text
-from benchmarks.programs import run_with_log
-from benchmarks.tables import table
+from benchmarks.programs import run_once, run_with_log, write_config
 from data.settings import Settings, setting
 from data.storage import files
 from data.storage.json_files import read_json
-from data.tables import tsv
-from modeling.config import BertConfig
 from studies.engine.study_options import StudyData
 from training import program
 from training.config import flags
 
 _WORDPIECES = 30522  # of a model with --vocab_file
+_POSITIONS = 512
 _TASK, _NUM_SEEDS = "tags", 2
 _COLUMNS = (
     *("megabytes", "minutes", "model", "wordpieces", "batch", "updates"),
@@ -86,8 +80,6 @@ def main() -> None:
         files.require_file(path, "text or vocabulary")
     models = [Model.parse(text) for text in options.models]
     program.load_tensorflow()
-    from training.many_runs.recorded_run import RecordedRun
-
     updates = {model: _updates(options, model) for model in models}
     for minutes, megabytes, model in itertools.product(
         options.minutes, options.megabytes, models
@@ -96,12 +88,9 @@ def main() -> None:
         place = Path(options.output_dir, name)
         inputs, given = _inputs(options, megabytes, model)
         given["num_train_steps"] = minutes * updates[model]
-        recorded = RecordedRun(
-            str(place), "result.json", {"steps": given["num_train_steps"]}
-        )
-        if not recorded.result:
-            logging.info("%s: %d updates", name, given["num_train_steps"])
-            recorded.run(functools.partial(_values, place, inputs, given, data))
+        facts = {"steps": given["num_train_steps"]}
+        run = functools.partial(_values, place, inputs, given, data)
+        run_once(place, facts, run, "result.json")
         _report(Path(options.output_dir))
 
 
@@ -127,22 +116,6 @@ def _updates(options: DialOptions, model: Model) -> int:
     return CheckpointManager(str(folder / "model")).steps()[-1]
 
 
-def _config(options: DialOptions, model: Model) -> Path:
-    """Writes the model's configuration."""
-    config = BertConfig(
-        vocab_size=model.wordpieces or _WORDPIECES,
-        hidden_size=model.width,
-        num_hidden_layers=model.layers,
-        num_attention_heads=max(4, model.width // 64),
-        intermediate_size=4 * model.width,
-        max_position_embeddings=512,
-        type_vocab_size=2,
-    )
-    path = Path(options.output_dir, f"{model.name}.json")
-    files.write_text(str(path), config.to_json_string())
-    return path
-
-
 def _inputs(
     options: DialOptions, megabytes: int, model: Model
 ) -> tuple[Inputs, dict[str, Any]]:
@@ -166,7 +139,9 @@ def _inputs(
             output_file=vocab_file,
             vocab_size=model.wordpieces,
         )
-    config = str(_config(options, model))
+    config = f"{options.output_dir}/{model.name}.json"
+    words = model.wordpieces or _WORDPIECES
+    write_config(config, words, model.layers, model.width, _POSITIONS)
     given = {
         "recipe": "budget",
         "train_batch_size": model.batch,
@@ -203,8 +178,8 @@ def _report(folder: Path) -> None:
                 + [f"{result['loss']:.2f}", f"{mean:.1f}"]
             )
     rows.sort()
-    files.write_text(str(folder / "dial.tsv"), tsv([_COLUMNS, *rows]))
-    files.write_text(str(folder / "dial.md"), table(_COLUMNS, rows) + "\n")
+    text = tables.table(_COLUMNS, rows)
+    tables.write(folder, "dial", [_COLUMNS, *rows], text)
 
 
 if __name__ == "__main__":

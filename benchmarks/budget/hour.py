@@ -1,9 +1,4 @@
-r"""What an hour of pretraining is good for: scores of tasks, in one table.
-
-  python -m benchmarks.budget.hour --output_dir=/tmp/hour \
-    --vocab_file=vocab.txt --texts=novels.txt.gz,reviews.txt.gz \
-    --updates_per_minute=117 --subjectivity_dir=subjectivity --glue_dir=glue \
-    --conllu_dir=ewt --squad_dir=squad --init_checkpoint=minilm
+"""What an hour of pretraining is good for: scores of tasks, in one table.
 
 Each text is pretrained by --recipe=budget for each of --minutes. These models,
 random weights, the original's recipe (--original_updates) and --init_checkpoint
@@ -17,17 +12,14 @@ and hour.png of all that is done.
 import csv
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from absl import logging
-
 from benchmarks.budget.rungs import BASELINE
-from benchmarks.programs import require_known, run_with_log
+from benchmarks.programs import require_known, run_once, run_with_log
 from data.settings import Settings, setting
 from data.storage import files
-from data.storage.json_files import read_json
 from studies.engine.study_options import StudyData
 from training import program
 from training.config import flags
@@ -36,7 +28,7 @@ _CONFIG = "configs/uncased_L-4_H-256_A-4.json"
 _LENGTH, _PREDICTIONS = 128, 20
 _SEED, _NUM_SEEDS = 12345, 3
 _EVAL = {"eval_batch_size": 64, "max_eval_steps": 26}
-RECORDS = {
+_RECORDS = {
     "records": "pairs",
     "masking": "dynamic",
     "max_seq_length": _LENGTH,
@@ -46,7 +38,12 @@ RANDOM, ORIGINAL, GIVEN, TFIDF = "random", "original", "given", "tf-idf"
 SUBJECTIVITY = {f"subjectivity_{n}": n for n in (500, 2000, 8000)}
 _SIMILARITY, _TAGS, _SPANS = "similarity", "tags", "spans"
 TASKS = (*SUBJECTIVITY, _TAGS, _SIMILARITY, _SPANS)
-_METRICS = {_TAGS: "token_accuracy", _SIMILARITY: "spearman", _SPANS: "f1"}
+# Metric of a task, and what makes it a number from 0 to 100.
+_METRICS = {
+    _TAGS: ("token_accuracy", 100),
+    _SIMILARITY: ("spearman", 100),
+    _SPANS: ("f1", 1),
+}
 _FINETUNING = {
     "max_seq_length": _LENGTH,
     "train_batch_size": 32,
@@ -63,7 +60,6 @@ class HourOptions(Settings):
 
     output_dir: str = setting(help="Folder of the results and of all runs.")
     vocab_file: str = setting(help="The vocabulary.")
-    bert_config_file: str = setting(_CONFIG, "Sizes of the model.")
     texts: tuple[str, ...] = setting(
         help="Texts to pretrain on; their names up to the first _ or dot name "
         "the models."
@@ -93,7 +89,6 @@ def main() -> None:
         files.require_file(path, "text or vocabulary")
     program.load_tensorflow()
     from benchmarks.budget import hour_report
-    from training.many_runs.recorded_run import RecordedRun
 
     folder, models = Path(options.output_dir), _models(options, data)
     require_known("models", options.models, models)
@@ -104,12 +99,9 @@ def main() -> None:
         if name == TFIDF and task not in SUBJECTIVITY:
             continue
         place = folder / name / task
-        recorded = RecordedRun(str(place), "result.json", _settings(task))
-        if not recorded.result:
-            logging.info("%s, %s", name, task)
-            model = models[name](name)
-            run = functools.partial(_values, place, task, model, options, data)
-            recorded.run(run)
+        make = functools.partial(models[name], name)
+        run = functools.partial(_values, place, task, make, options, data)
+        if run_once(place, _settings(task), run, "result.json"):
             hour_report.write(folder, tuple(models), TASKS)
 
 
@@ -128,10 +120,7 @@ def _models(options: HourOptions, data: StudyData) -> dict[str, Any]:
 
     The function returns the flags with which a model is fine-tuned.
     """
-    own = {
-        "vocab_file": options.vocab_file,
-        "bert_config_file": options.bert_config_file,
-    }
+    own = {"vocab_file": options.vocab_file, "bert_config_file": _CONFIG}
     models = {TFIDF: lambda _: None, RANDOM: lambda _: own}
 
     def pretrained(text, steps, recipe):
@@ -176,10 +165,10 @@ def pretrain(folder: Path, inputs, **given: Any) -> dict[str, Any]:
             folder / "pretraining.log",
             "run_pretraining.py",
             **{**given, **_EVAL, "do_train": True, "do_eval": True},
-            input_file=inputs.records(RECORDS, "train"),
-            eval_file=inputs.records(RECORDS, "eval"),
+            input_file=inputs.records(_RECORDS, "train"),
+            eval_file=inputs.records(_RECORDS, "eval"),
             output_dir=model,
-            masking=RECORDS["masking"],
+            masking=_RECORDS["masking"],
             max_seq_length=_LENGTH,
             max_predictions_per_seq=_PREDICTIONS,
             keep_checkpoint_max=1,
@@ -190,14 +179,15 @@ def pretrain(folder: Path, inputs, **given: Any) -> dict[str, Any]:
 def _values(
     place: Path,
     task: str,
-    model: Mapping[str, Any] | None,
+    make: Callable[[], Mapping[str, Any] | None],
     options: HourOptions,
     data: StudyData,
 ) -> dict[str, list[float]]:
     """Scores a model on a task with each seed, from 0 to 100.
 
-    `model` are its flags; None = logistic regression.
+    `make` makes it and returns its flags; None = logistic regression.
     """
+    model = make()
     if model is None:
         return {"values": [_tfidf(place, task, options)]}
     if task in SUBJECTIVITY:
@@ -212,37 +202,20 @@ def finetune(
     model: Mapping[str, Any],
     data: StudyData,
     num_seeds: int = _NUM_SEEDS,
-) -> Iterable[float]:
-    """Fine-tunes a model with each seed; returns its scores."""
+) -> Iterator[float]:
+    """Fine-tunes a model with each seed; yields its scores."""
+    from benchmarks.budget.tasks import run_task
     from studies.engine.inputs import task_flags
 
     given = {**_FINETUNING, **model, **_settings(task), "do_train": True}
     if task not in SUBJECTIVITY:
         given |= task_flags(task, data)
-        given |= given.pop("task_options", {})
     if task == _SPANS:
         del given["eval_batch_size"], given["explain_errors"]
-        return _answer(place, given)
-    run_with_log(
-        place / "log.txt",
-        "run_classifier.py",
-        **given,
-        do_eval=True,
-        num_trials=num_seeds,
-        seed=_SEED,
-        output_dir=place / "run",
-    )
-    trials = read_json(str(place / "run/trials.json"))["trials"]
-    metric = _METRICS.get(task, "accuracy")
-    return [100 * trial[metric] for trial in trials]
-
-
-def _answer(place: Path, given: Mapping[str, Any]) -> Iterator[float]:
-    """Trains on questions with each seed; yields the F1."""
-    from benchmarks.budget.tasks import run_task
-
-    for seed in range(_SEED, _SEED + _NUM_SEEDS):
-        yield run_task(place / f"run_{seed}", **given, seed=seed)["f1"]
+    metric, factor = _METRICS.get(task, ("accuracy", 100))
+    for seed in range(_SEED, _SEED + num_seeds):
+        scores = run_task(place / f"run_{seed}", **given, seed=seed)
+        yield factor * scores[metric]
 
 
 def _settings(task: str) -> dict[str, Any]:
@@ -271,17 +244,16 @@ def _tfidf(place: Path, task: str, options: HourOptions) -> float:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    folder = _subset(place, SUBJECTIVITY[task], options)
-    texts, labels = {}, {}
-    for part in ("train", "dev"):
-        with (folder / f"{part}.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        texts[part] = [row["text"] for row in rows]
-        labels[part] = [row["label"] for row in rows]
+    from data.tasks import get_task
+
+    data = get_task("csv", str(_subset(place, SUBJECTIVITY[task], options)))
+    train, dev = (list(data.examples(part)) for part in ("train", "dev"))
     words = TfidfVectorizer(ngram_range=(1, 2))
     model = LogisticRegression(C=4, max_iter=1000)
-    model.fit(words.fit_transform(texts["train"]), labels["train"])
-    return 100 * model.score(words.transform(texts["dev"]), labels["dev"])
+    known = words.fit_transform([x.text_a for x in train])
+    model.fit(known, [x.label for x in train])
+    asked = words.transform([x.text_a for x in dev])
+    return 100 * model.score(asked, [x.label for x in dev])
 
 
 if __name__ == "__main__":

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import matplotlib.figure
 
-from benchmarks.tables import table
-from data.storage import files
+from benchmarks import tables
 from data.storage.json_files import read_json
-from data.tables import tsv
-from studies.engine.report import Values, shown
+from studies.engine.report import Values
 from training import curves
 from training.loop.events import read_eval_results
 
@@ -27,19 +25,15 @@ def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
         and "values" in (result := read_json(str(path)))
     }
     rows = [[m, t, v] for (m, t), values in found.items() for v in values]
-    files.write_text(
-        str(folder / "hour.tsv"), tsv([["model", "task", "value"], *rows])
-    )
     shown_tasks = [t for t in tasks if any(task == t for _, task in found)]
     columns = ["model", "masked-LM loss", *shown_tasks]
     scored = []
     for model in models:
         if any(name == model for name, _ in found):
-            cells = (found.get((model, task)) for task in shown_tasks)
-            cells = [shown(Values.of(c)) if c else "" for c in cells]
+            cells = [tables.spread(found.get((model, t))) for t in shown_tasks]
             scored.append([model, _loss(folder / model), *cells])
-    text = table(columns, scored) + "\n"
-    files.write_text(str(folder / "hour.md"), text)
+    rows.insert(0, ["model", "task", "value"])
+    tables.write(folder, "hour", rows, tables.table(columns, scored))
     if found:
         _draw(folder, models, shown_tasks, found)
 

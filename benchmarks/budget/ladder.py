@@ -1,8 +1,4 @@
-r"""From the original's recipe to --recipe=budget: what lowers the loss.
-
-  python benchmarks/budget/ladder.py --text=novels_train.txt.gz \
-    --vocab_file=vocab.txt --output_dir=/tmp/ladder --conllu_dir=ewt \
-    --glue_dir=glue --squad_dir=squad
+"""From the original's recipe to --recipe=budget: what lowers the loss.
 
 Each rung is pretrained for the same time, by the number of updates that fit
 into it: the time of an update is measured first, on the idle machine. So a run
@@ -18,8 +14,6 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from absl import logging  # noqa: E402
 
 from benchmarks.budget.rungs import BASELINE, LAST, QUARTER, RUNGS  # noqa: E402
 from benchmarks.programs import require_known  # noqa: E402
@@ -67,9 +61,8 @@ def main() -> None:
     chosen = [r for r in RUNGS if not options.only or r.name in options.only]
     for rung in chosen:
         runs.phases(rung)  # times its updates, while nothing else runs
-    for number, rung in enumerate(chosen, start=1):
+    for rung in chosen:
         for seed in range(SEED, SEED + rung.num_seeds):
-            logging.info("%d/%d: %s-%d", number, len(chosen), rung.name, seed)
             runs.train(rung, seed)
             report.write(folder, runs)
     if LAST in chosen:
@@ -106,7 +99,6 @@ def _finetune(folder, runs, data):
     for task in filter(data.has, tasks.NAMES):
         for rung in compared:
             for seed in range(SEED, SEED + _TASK_SEEDS):
-                logging.info("%s from %s, seed %d", task, rung.name, seed)
                 runs.finetune(rung, task, data, seed)
                 report.write(folder, runs)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib.figure
 
+from benchmarks import tables
 from benchmarks.budget import tasks
 from benchmarks.budget.rungs import (
     BASELINE,
@@ -17,10 +18,6 @@ from benchmarks.budget.rungs import (
     RUNGS,
 )
 from benchmarks.budget.runs import SEED, Runs
-from benchmarks.tables import table
-from data.storage import files
-from data.tables import tsv
-from studies.engine.report import Values, shown
 from training import curves
 from training.devices import strategy
 from training.loop import events
@@ -38,7 +35,6 @@ _COLUMNS = {  # title -> records, name of the number, factor
 def write(folder: Path, runs: Runs) -> None:
     """Writes the three files, of all that is done."""
     results = {r.name: found for r in RUNGS if (found := runs.found(r))}
-    files.write_text(str(folder / "ladder.tsv"), tsv(_cells(results)))
     parts = {
         "The original's recipe": (BASELINE, *RATES),
         "The ladder: each rung adds one change": _SHOWN,
@@ -51,10 +47,14 @@ def write(folder: Path, runs: Runs) -> None:
     for title, rungs in parts.items():
         if rows := [r for r in rungs if r.name in results]:
             names = ("rung", "minutes", "updates", *_COLUMNS)
-            lines += [f"## {title}\n", table(names, _rows(rows, results)), ""]
+            lines += [
+                f"## {title}\n",
+                tables.table(names, _rows(rows, results)),
+                "",
+            ]
     lines += _of_evaluations(runs)
     lines += _of_tasks(runs)
-    files.write_text(str(folder / "ladder.md"), "\n".join(lines) + "\n")
+    tables.write(folder, "ladder", _cells(results), "\n".join(lines))
     _draw(folder, runs)
 
 
@@ -79,7 +79,7 @@ def _rows(rungs, results) -> Iterator[list]:
             values = [
                 factor * x[kind][metric] for x in found if metric in x[kind]
             ]
-            cells.append(shown(Values.of(values)) if values else "")
+            cells.append(tables.spread(values))
         yield cells
 
 
@@ -93,7 +93,7 @@ def _of_evaluations(runs) -> Iterator[str]:
             (program, *(f"{values[name]:.6g}" for name in names))
             for program, values in found.items()
         ]
-        yield table(("program", *names), rows)
+        yield tables.table(("program", *names), rows)
         yield ""
 
 
@@ -103,11 +103,10 @@ def _of_tasks(runs) -> Iterator[str]:
     for rung in RUNGS:
         values = [runs.task_values(rung, task) for task in tasks.NAMES]
         if any(values):
-            cells = [shown(Values.of(x)) if x else "" for x in values]
-            rows.append((rung.title, *cells))
+            rows.append((rung.title, *map(tables.spread, values)))
     if rows:
         yield "## Fine-tuned\n"
-        yield table(("from", *tasks.NAMES), rows)
+        yield tables.table(("from", *tasks.NAMES), rows)
 
 
 def _draw(folder: Path, runs: Runs) -> None:

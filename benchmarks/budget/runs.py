@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 from benchmarks.budget import tasks, weights
 from benchmarks.budget.inputs import LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
-from benchmarks.peers import compare
-from benchmarks.programs import run_with_log
+from benchmarks.programs import python_of, run_once, run_with_log
 from data.storage.json_files import find_json, read_json, write_json
 from studies.engine.study_options import StudyData
 from training.loop.checkpointing import CheckpointManager
 from training.loop.events import read_eval_results
-from training.many_runs.recorded_run import RecordedRun
 
 SEED = 12345
 EVALUATED = ("pairs", "rows")  # the kinds of held-out examples
@@ -26,7 +24,7 @@ _RESULT = "run.json"
 # Names in the settings of a rung that are no flags of run_pretraining.py.
 _NO_FLAGS = ("records", "warmup", "beta_2", "epsilon")
 _CONSTANTS = ("beta_2", "epsilon")
-_ORIGINAL_PYTHON = Path(compare.Options().original_environment, "bin/python")
+_ORIGINAL_PYTHON = python_of("original")
 # Name -> interpreter, script and its first arguments.
 EVALUATORS = {
     "ours": (sys.executable, "run_pretraining.py"),
@@ -125,9 +123,7 @@ class Runs:
             cost = {"minutes": seconds / 60, "updates": updates}
             return {**cost, "model": str(model), **held_out}
 
-        recorded = RecordedRun(str(place), _RESULT, facts)
-        if not recorded.result:
-            recorded.run(train)
+        run_once(place, facts, train)
 
     def _train(self, rung, phases, place, seed):
         """Trains one phase after the other; returns the last one's folder."""
@@ -236,9 +232,7 @@ class Runs:
                 for name in EVALUATORS
             }
 
-        recorded = RecordedRun(str(place), _RESULT, {"model": model})
-        if not recorded.result:
-            recorded.run(evaluate)
+        run_once(place, {"model": model}, evaluate)
 
     def evaluated_twice(self, rung: Rung) -> dict[str, dict[str, float]]:
         """Returns `EVALUATORS`' results for a rung, {} before they are done."""
@@ -252,15 +246,9 @@ class Runs:
         """Fine-tunes the first run of a rung on a task, unless it is done."""
         model = self.found(rung)[SEED]["model"]
         place = self.place(rung, SEED) / f"{task}-{seed}"
-        recorded = RecordedRun(
-            str(place), _RESULT, {"task": task, "model": model}
-        )
-        if not recorded.result:
-            recorded.run(
-                lambda: tasks.finetune(
-                    *(task, model, data, place / "run", seed)
-                )
-            )
+        given = (task, model, data, place / "run", seed)
+        facts = {"task": task, "model": model}
+        run_once(place, facts, lambda: tasks.finetune(*given))
 
     def task_values(self, rung: Rung, task: str) -> list[float]:
         """Returns the values of a rung's fine-tunings that are done."""

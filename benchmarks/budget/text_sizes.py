@@ -1,7 +1,4 @@
-r"""How much text a model needs: a table of this folder's README.md.
-
-  python -m benchmarks.budget.text_sizes --output_dir=/tmp/sizes \
-    --texts=novels.txt:0.1,novels.txt:1,tr.txt
+"""How much text a model needs: a table of this folder's README.md.
 
 FILE:MB takes the beginning of a text. Each text is divided into documents to
 train on and documents to evaluate on as by `make demo`, which also chooses case
@@ -15,14 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.peers.inputs import read_text
-from benchmarks.programs import run_with_log
+from benchmarks.programs import run_with_log, write_config
 from benchmarks.tables import table
 from data.pretraining import corpus
 from data.settings import Settings, setting
 from data.storage import files, manifests
 from demo import sizes
 from demo.run_demo import LENGTH, PARTS, PREDICTIONS, make_records
-from modeling.config import BertConfig
 from training import program
 from training.config import flags
 
@@ -91,16 +87,8 @@ def _make_records(out: Path, path: str, megabytes: float) -> None:
 
 
 def _pretrain(out: Path, options: SizesOptions) -> None:
-    config = BertConfig(
-        vocab_size=sum(1 for _ in files.read_lines(f"{out}/vocab.txt")),
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=512,
-        max_position_embeddings=LENGTH,
-        type_vocab_size=2,
-    )
-    files.write_text(f"{out}/bert_config.json", config.to_json_string())
+    words = _num_words(out)
+    write_config(f"{out}/bert_config.json", words, 2, 128, LENGTH)
     run_with_log(
         out / "log.txt",
         "run_pretraining.py",
@@ -123,6 +111,10 @@ def _pretrain(out: Path, options: SizesOptions) -> None:
     )
 
 
+def _num_words(out: Path) -> int:
+    return sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
+
+
 def _baselines(out: Path) -> tuple[float, float]:
     """Loss of the training text's frequencies; share of the commonest."""
     import tensorflow as tf
@@ -131,7 +123,7 @@ def _baselines(out: Path) -> tuple[float, float]:
 
     specs = feature_spec.pretraining_features(LENGTH, PREDICTIONS)
     counts = {}
-    num_words = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
+    num_words = _num_words(out)
     for part in PARTS:
         counts[part] = np.zeros(num_words)
         path = f"{out}/{part}.tf_record"

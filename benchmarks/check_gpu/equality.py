@@ -9,13 +9,12 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.check_gpu.results import Found, Request
+from benchmarks.check_gpu.results import GOLDENS, Found, Request
 from tests.support import rounding
 from tests.training import support
 from training.config.run_options import DeviceOptions
 from training.devices import strategy
 
-_TRAJECTORY = "model/pretraining_trajectory.npz"
 # TF32 keeps as many bits as float16.
 _ROUNDINGS = {
     "tf32": "float16",
@@ -24,15 +23,10 @@ _ROUNDINGS = {
 }
 
 
-def _losses(goldens):
-    with np.load(goldens / _TRAJECTORY) as arrays:
-        return arrays["losses"][:, 0]
-
-
-def _run(goldens, **options):
+def _run(**options):
     """Metrics and weights of a run in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        return support.golden_run(goldens, folder, **options)
+        return support.golden_run(GOLDENS, folder, **options)
 
 
 def _largest(ours, theirs):
@@ -44,11 +38,13 @@ def _largest(ours, theirs):
 
 def goldens(request: Request) -> Found:
     """60 steps beside those of the original on a CPU, in each arithmetic."""
-    found, wanted = Found(), _losses(request.goldens)
+    found = Found()
+    with np.load(GOLDENS / "model/pretraining_trajectory.npz") as arrays:
+        wanted = arrays["losses"][:, 0]
     for name in ("float32", *_ROUNDINGS):
         _set_tf32(name == "tf32")
         dtype = "float32" if name == "tf32" else name
-        metrics, _ = _run(request.goldens, num_layers=3, dtype=dtype)
+        metrics, _ = _run(num_layers=3, dtype=dtype)
         losses = metrics["loss"]
         difference = float(np.abs(losses - wanted).max())
         found.figures[name] = {
@@ -83,10 +79,7 @@ def forms(request: Request) -> Found:
     else:
         del ways["fused"]
         found.figures["left_out"] = "XLA cannot compile for this GPU"
-    runs = {
-        name: _run(request.goldens, num_train_steps=12, **way)
-        for name, way in ways.items()
-    }
+    runs = {name: _run(num_train_steps=12, **way) for name, way in ways.items()}
     plain, weights = runs["plain"]
     for name, (metrics, other) in runs.items():
         if name == "plain":
@@ -106,12 +99,10 @@ def repeats(request: Request) -> Found:
     if request.deterministic:
         tf.config.experimental.enable_op_determinism()
     found = Found()
-    first, second = (_run(request.goldens, **options)[1] for _ in range(2))
+    first, second = (_run(**options)[1] for _ in range(2))
     with tempfile.TemporaryDirectory() as folder:
         for end in ({"stop_at_step": 7}, {}):
-            _, resumed = support.golden_run(
-                request.goldens, folder, **options, **end
-            )
+            _, resumed = support.golden_run(folder, **options, **end)
     # Without determinism a GPU adds in no fixed order. A CPU always does.
     is_promised = request.deterministic or not request.gpus
     for name, other in ("second run", second), ("resumed run", resumed):
@@ -133,12 +124,12 @@ def devices(request: Request) -> Found:
         return found
     _set_tf32(False)
     options = {"num_train_steps": 20}
-    one, weights = _run(request.goldens, **options)
+    one, weights = _run(**options)
     mirrored = strategy.create_strategy(
         DeviceOptions(distribution_strategy="mirrored")
     )
     with mirrored.scope():
-        many, other = _run(request.goldens, **options)
+        many, other = _run(**options)
     difference = float(np.abs(many["loss"] - one["loss"]).max())
     found.at_most(
         f"20 losses, 1 device = {mirrored.num_replicas_in_sync}",

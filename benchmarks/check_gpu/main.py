@@ -1,9 +1,5 @@
 """Checks that everything works on this machine's NVIDIA GPUs, and how fast.
 
-  make check-gpu
-  python -m benchmarks.check_gpu.main --only=goldens --only="speed, large"
-  python -m benchmarks.check_gpu.main --small
-
 Each part is a process of its own: one that fails does not lose the others. The
 results are written after each part, also when ^C ends the program. The exit
 code is 1 if a check failed. Without a GPU it ends after the first part. No data
@@ -22,6 +18,7 @@ from pathlib import Path
 
 from absl import app, flags
 
+from benchmarks import programs
 from benchmarks.check_gpu import page
 from benchmarks.programs import ROOT
 from data.storage import files
@@ -63,22 +60,6 @@ def make_parts(small: bool) -> dict[str, tuple[str, dict]]:
         "placement": ("placement", last),
         "scaling": ("scaling", last),
     }
-
-
-def chosen(parts: dict, only: Sequence[str]) -> dict:
-    """Returns the machine, and the parts whose names begin as asked.
-
-    Raises:
-      ValueError: no part's name does.
-    """
-    for start in only:
-        if not any(name.startswith(start) for name in parts):
-            raise ValueError(
-                f"--only={start}: the name of no part begins so; they are "
-                f"{'; '.join(parts)}."
-            )
-    starts = (*only, *_MACHINE) if only else ("",)
-    return {k: v for k, v in parts.items() if k.startswith(starts)}
 
 
 def run_part(function: str, options: dict, timeout: float) -> dict:
@@ -136,30 +117,37 @@ def write(folder: Path, results: dict[str, dict]) -> str:
 
 
 def check(
-    folder: Path,
-    small: bool,
-    minutes: float,
-    cpus: int,
-    only: Sequence[str] = (),
+    folder: Path, small: bool, minutes: float, only: Sequence[str] = ()
 ) -> dict:
-    """Runs the parts; returns the results by part, also after ^C."""
+    """Runs the machine and the parts whose names begin as asked; () = all.
+
+    Returns:
+      The results by part, also after ^C.
+
+    Raises:
+      app.UsageError: no part's name begins so.
+    """
     deadline = time.monotonic() + 60 * minutes
-    parts = chosen(make_parts(small), only)
-    results = {name: _nothing() for name in make_parts(small)}
+    parts = make_parts(small)
+    results = {name: _nothing() for name in parts}
+    names = programs.chosen((*only, *_MACHINE) if only else (), parts)
     write(folder, results)  # says early if it cannot be written
-    for number, (name, (function, options)) in enumerate(parts.items()):
+    for number, name in enumerate(names):
+        function, options = parts[name]
         left = deadline - time.monotonic()
         if left <= 0:
             results[name]["error"] = f"--minutes={minutes:g} were over"
             write(folder, results)
             continue
-        print(f"[{number + 1}/{len(parts)}] {name} ...", flush=True)
+        print(f"[{number + 1}/{len(names)}] {name} ...", flush=True)
         # One that hangs must not take the time of all others.
         is_value = name in _MACHINE | _VALUES
         timeout = min(left, 20 * minutes) if is_value else left
-        options = options | {"small": small, "cpus": cpus}
-        options["compiles"] = results["machine"]["figures"].get("compiles")
-        options["seconds"] = left / (len(parts) - number)
+        options = options | {
+            "small": small,
+            "compiles": results["machine"]["figures"].get("compiles"),
+            "seconds": left / (len(names) - number),
+        }
         try:
             results[name] = run_part(function, options, timeout)
             if left <= timeout and results[name]["error"].startswith(_LATE):
@@ -182,12 +170,7 @@ def main(_):
         files.check_writable(str(folder))
     except OSError as error:
         sys.exit(f"error: {error}")
-    try:
-        results = check(
-            folder, FLAGS.small, FLAGS.minutes, FLAGS.cpus, FLAGS.only
-        )
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    results = check(folder, FLAGS.small, FLAGS.minutes, FLAGS.only)
     print(
         f"\n{write(folder, results)}\nIn {folder}: check_gpu.json, check_gpu.md"
     )
@@ -203,9 +186,6 @@ if __name__ == "__main__":
     flags.DEFINE_float("minutes", 9.5, "Time for all parts.", lower_bound=0)
     flags.DEFINE_multi_string(
         "only", [], "Begin of the names of the parts to run; may be repeated."
-    )
-    flags.DEFINE_integer(
-        "cpus", 2, "Logical CPUs, where there is no GPU.", lower_bound=1
     )
     flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
     app.run(main)

@@ -2,9 +2,8 @@
 
   python -m benchmarks.check_gpu.part NAME OPTIONS FILE
 
-OPTIONS are JSON: `small`, `cpus` (logical ones, if there is no GPU) and the
-attributes of `Request` that differ. The result is written to FILE as JSON:
-`checks` and `figures`.
+OPTIONS are JSON: the attributes of `Request` that differ. The result is written
+to FILE as JSON: `checks` and `figures`.
 """
 
 import json
@@ -15,11 +14,10 @@ import tensorflow as tf
 
 from benchmarks.check_gpu import equality, machine, room, signals, speed
 from benchmarks.check_gpu.results import Request
-from benchmarks.programs import ROOT
 from training.devices import gpus
 from training.devices.precision import of_gpus
 
-_GOLDENS = ROOT / "tests/goldens"
+_CPUS = 2  # logical ones, if there is no GPU
 PARTS = {
     "machine": machine.machine,
     "goldens": equality.goldens,
@@ -35,21 +33,19 @@ PARTS = {
 
 def make_request(options: dict) -> Request:
     """Adds what the machine has; call it before TensorFlow computes."""
-    cpus, compiles = options.pop("cpus"), options.pop("compiles", None)
-    found = gpus.seen()
+    compiles, found = options.pop("compiles", None), gpus.seen()
     if not found:
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * cpus,
+            [tf.config.LogicalDeviceConfiguration()] * _CPUS,
         )
     precision = "float32"
     if found:
         has_bfloat16 = of_gpus([gpu.capability for gpu in found]).is_faster
         precision = "bfloat16" if has_bfloat16 else "float16"
     return Request(
-        goldens=_GOLDENS,
         gpus=tuple(gpu.name for gpu in found),
-        num_devices=len(found) or cpus,
+        num_devices=len(found) or _CPUS,
         compiles=not gpus.why_not_compiled(found)
         if compiles is None
         else compiles,

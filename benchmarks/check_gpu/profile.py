@@ -13,9 +13,10 @@ from typing import Any
 import tensorflow as tf
 
 _MOST = 20  # kernels
-_OPERATION = re.compile(r"[^:\s]+:[^:\s]+")
+# Events of TensorFlow's operations are called `name:Type`.
+_OPERATION = re.compile(r"[^:\s]+:([^:\s]+)")
 # Those that only call others.
-_CALLS = re.compile(r".*:(Stateful|Stateless)?(PartitionedCall|While|If)")
+_CALLS = re.compile(r"(Stateful|Stateless)?(PartitionedCall|While|If)")
 _COPY = re.compile(r"Memcpy(D2H|H2D)", re.IGNORECASE)
 _SIZE = re.compile(r"\bsize:(\d+)")
 
@@ -64,11 +65,9 @@ def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
     events = list(_events(of_gpu or planes, by_stream=bool(of_gpu)))
     times, starts, sizes, copies = Counter(), Counter(), Counter(), Counter()
     for name, event, stats in events:
-        if not of_gpu and (
-            not _OPERATION.fullmatch(name) or _CALLS.match(name)
-        ):
+        key = name if of_gpu else type_of(name)
+        if not key:
             continue
-        key = name if of_gpu else name.rpartition(":")[2]
         times[key] += event.duration_ps
         starts[key] += 1
         if direction := _COPY.search(name):
@@ -98,6 +97,12 @@ def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
             for place, size in sizes.most_common(_MOST)
         ],
     }
+
+
+def type_of(name: str) -> str:
+    """The type of an event's operation; "" = none, or it only calls others."""
+    found = _OPERATION.fullmatch(name)
+    return found[1] if found and not _CALLS.fullmatch(found[1]) else ""
 
 
 def _events(planes, by_stream) -> Iterator[tuple[str, Any, dict[str, Any]]]:

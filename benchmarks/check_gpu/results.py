@@ -5,7 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.programs import ROOT
 from data.storage import files
+
+GOLDENS = ROOT / "tests/goldens"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,7 +16,6 @@ class Request:
     """The conditions of a part.
 
     Attributes:
-      goldens: the folder tests/goldens.
       small: tiny models, which only show that everything works.
       gpus: names of the GPUs that TensorFlow uses; () = it computes on a CPU.
       num_devices: GPUs, or logical CPUs.
@@ -21,14 +23,13 @@ class Request:
       memory_gb: of the first GPU; 0 = not known.
       precision: 16 bits if the GPUs multiply them, else float32.
       deterministic: of `equality.repeats`: with TensorFlow's op determinism.
-      model: of `speed.speed`: a key of `speed.SIZES`.
+      model: of `speed.speed`: see `cases.model_of`.
       length: likewise, S.
       xla: likewise, whether to compile the gradient; False = `--fuse`.
       seconds: no further batch size is begun after so long.
       result: file for the results, also of a part that is broken off.
     """
 
-    goldens: Path
     small: bool = False
     gpus: tuple[str, ...] = ()
     num_devices: int = 1

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.check_gpu.results import Found, Request
+from benchmarks.check_gpu.results import GOLDENS, Found, Request
 from benchmarks.programs import ROOT
 from training.devices.preemption import EXIT_CODE
 
@@ -21,7 +21,7 @@ def sigterm(request: Request) -> Found:
     """Sends SIGTERM after the first save, then starts the command again."""
     found = Found()
     with tempfile.TemporaryDirectory() as folder:
-        command, run = _command(request, folder), Path(folder, "run")
+        command, run = _command(folder), Path(folder, "run")
         log = Path(folder, "first.log")
         with log.open("w", encoding="utf-8") as file:
             process = subprocess.Popen(command, cwd=ROOT, stderr=file)
@@ -57,11 +57,11 @@ def sigterm(request: Request) -> Found:
     return found
 
 
-def _command(request, folder):
+def _command(folder):
     return [
         *(sys.executable, "run_pretraining.py", "--do_train"),
-        f"--input_file={request.goldens}/pretraining_data/*.tf_record",
-        f"--bert_config_file={request.goldens}/first_layer.json",
+        f"--input_file={GOLDENS}/pretraining_data/*.tf_record",
+        f"--bert_config_file={GOLDENS}/first_layer.json",
         f"--output_dir={folder}/run",
         *("--max_seq_length=64", "--max_predictions_per_seq=10"),
         *("--train_batch_size=16", f"--num_train_steps={_STEPS}"),

@@ -18,6 +18,7 @@ import tensorflow as tf
 from benchmarks.check_gpu import profile, room
 from benchmarks.check_gpu.results import Found, Request
 from benchmarks.peers import inputs
+from benchmarks.peers.cases import VOCAB_SIZE, model_of
 from modeling import BertConfig, PretrainingModel
 from training.config.run_options import (
     DeviceOptions,
@@ -27,8 +28,6 @@ from training.config.run_options import (
 from training.devices import strategy
 from training.loop.trainer import Trainer
 
-# Name -> layers, hidden size, heads.
-SIZES = {"base": (12, 768, 12), "large": (24, 1024, 16), "tiny": (1, 64, 2)}
 # Sequence length -> micro-batches, the largest first, which is the fastest.
 # 312 and 40 are those of NVIDIA's figures (docs/gpu.md).
 MICRO_BATCHES = {
@@ -43,22 +42,13 @@ _PROFILED = 3
 _FULL = re.compile("out of memory|RESOURCE_EXHAUSTED", re.IGNORECASE)
 
 
-def _config(model):
-    layers, hidden, heads = SIZES[model]
-    return BertConfig(
-        vocab_size=30522 if model != "tiny" else 99,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=4 * hidden,
-    )
-
-
 class _Step:
     """An update of a model, for batches of any size."""
 
     def __init__(self, request: Request, rows: int):
-        self._config, self._length = _config(request.model), request.length
+        words = 99 if request.model == "tiny" else VOCAB_SIZE
+        self._config = BertConfig(**model_of(request.model, words))
+        self._length = request.length
         self._strategy = tf.distribute.get_strategy()
         model = PretrainingModel(
             self._config, dtype=dtype_policy(request.precision)

@@ -1,19 +1,15 @@
 """What a step computes, and how fast this machine multiplies matrices."""
 
 import math
-import time
 
 import tensorflow as tf
+
+from benchmarks.peers.protocol import elapsed
 
 
 def best_seconds(function, repeats=5):
     """Least time of some calls, after two warm-up calls."""
-    times = []
-    for _ in range(2 + repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times[2:])
+    return min([elapsed(function) for _ in range(2 + repeats)][2:])
 
 
 def matrix_rate(case):

@@ -22,10 +22,6 @@ PARTS = (
     *(FORWARD, BACKWARD, ATTENTION, RANDOM),
     *(ELEMENTWISE, VOCABULARY_LOSS, OPTIMIZER, REST),
 )
-# Events of TensorFlow's operations are called `name:Type`.
-_OPERATION = re.compile(r"[^:\s]+:([^:\s]+)")
-# Those that only call others.
-_CALLS = re.compile(r"(Stateful|Stateless)?(PartitionedCall|While|If)")
 _MODULE = re.compile(r"a_inference_(\w+?)_\d+__")
 
 
@@ -49,10 +45,8 @@ def _part(plane, event):
             updates = function and "update" in function[1]
             return OPTIMIZER if updates else ELEMENTWISE
     name = plane.event_metadata[event.metadata_id].name
-    operation = _OPERATION.fullmatch(name)
-    if not operation or _CALLS.fullmatch(operation[1]):
-        return None
-    return part_of(name, operation[1])
+    kind = profile.type_of(name)
+    return part_of(name, kind) if kind else None
 
 
 def part_of(name, kind):

@@ -10,15 +10,14 @@ import numpy as np
 
 from benchmarks.ours import arithmetic
 from benchmarks.ours.steps import dtype_of, train_options
+from benchmarks.ours.texts import write_windows
 from benchmarks.peers import inputs
 from benchmarks.peers.protocol import elapsed
 from data.finetuning.feature_options import FeatureOptions, feature_specs
 from data.finetuning.records import make_records
 from data.records import input_pipeline, length_batches, tfrecord
 from data.records.feature_spec import encode_examples
-from data.squad import records as squad_records
 from data.squad import windows
-from data.squad.articles import SquadData
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
@@ -84,14 +83,7 @@ def _training_records(case):
     """
     name, path = case["data"], f"{case['folder']}/train.tf_record"
     if name == "squad":
-        train_file = f"{case['input']}/{inputs.SQUAD.format('train')}"
-        questions = windows.Questions(
-            SquadData(train_file).read(),
-            FullTokenizer(case["vocab"]),
-            windows.WindowOptions(max_seq_length=case["length"]),
-            is_training=True,
-        )
-        report = squad_records.make_records(questions, path)
+        report = write_windows(case, path, max_seq_length=case["length"])
     else:
         task = get_task(name, f"{case['input']}/{inputs.GLUE[name]}")
         options = FeatureOptions.of_task(task, case["length"])

@@ -50,9 +50,24 @@ def tokenizing_in_graph(case):
     return {"": lambda: [elapsed(collections.deque, dataset, 0)]}
 
 
+def write_windows(case, path, **sizes):
+    """Writes the windows of the train set as the programs do; their report."""
+    questions = Questions(
+        SquadData(_squad(case, "train")).read(),
+        FullTokenizer(case["vocab"]),
+        WindowOptions(**sizes),
+        is_training=True,
+    )
+    return records.make_records(questions, path)
+
+
+def _squad(case, part):
+    return f"{case['input']}/{inputs.SQUAD.format(part)}"
+
+
 def squad_windows(case):
     """Reads the train set and writes its windows."""
-    path = f"{case['input']}/{inputs.SQUAD.format('train')}"
+    path = _squad(case, "train")
 
     def plain():
         number = 0
@@ -69,21 +84,14 @@ def squad_windows(case):
 
     def ours():
         with tempfile.TemporaryDirectory() as folder:
-            questions = Questions(
-                SquadData(path).read(),
-                FullTokenizer(case["vocab"]),
-                WindowOptions(),
-                is_training=True,
-            )
-            path_of_records = f"{folder}/train.tf_record"
-            return records.make_records(questions, path_of_records).num_windows
+            return write_windows(case, f"{folder}/train.tf_record").num_windows
 
     return _seconds_each(ours=ours, plain=plain)
 
 
 def squad_answers(case):
     """Chooses answers of the dev set from random scores and writes them."""
-    path = f"{case['input']}/{inputs.SQUAD.format('dev')}"
+    path = _squad(case, "dev")
     tokenizer = FullTokenizer(case["vocab"])
     questions = list(_plain_windows(path, case))
     ends = np.cumsum([len(windows) for _, windows in questions])

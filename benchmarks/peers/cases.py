@@ -18,11 +18,27 @@ OBJECTIVES = {
 }
 # Name -> layers, hidden size, heads, activation.
 _SIZES = {
+    "tiny": (1, 64, 2, "gelu"),
     "2x128": (2, 128, 2, "gelu"),
     "4x256": (4, 256, 4, "gelu"),
     "base": (12, 768, 12, "gelu"),
+    "large": (24, 1024, 16, "gelu"),
     "minilm": (6, 384, 12, "gelu_exact"),
 }
+
+
+def model_of(name, vocab_size=VOCAB_SIZE):
+    """The arguments of `BertConfig` for a key of `_SIZES`."""
+    layers, hidden, heads, activation = _SIZES[name]
+    return {
+        "vocab_size": vocab_size,
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden,
+        "type_vocab_size": 2,
+        "hidden_act": activation,
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,22 +80,12 @@ class Case:
 
     def request(self):
         """What each side receives, without its input and its folder."""
-        model = {}
-        if self.model:
-            layers, hidden, heads, activation = _SIZES[self.model]
-            model = {
-                "vocab_size": self.vocab_size,
-                "hidden_size": hidden,
-                "num_hidden_layers": layers,
-                "num_attention_heads": heads,
-                "intermediate_size": 4 * hidden,
-                "type_vocab_size": 2,
-                "hidden_act": activation,
-            }
         same = ("kind", "precision", "length", "count", "data")
         return {
             **{name: getattr(self, name) for name in same},
-            "model": model,
+            "model": model_of(self.model, self.vocab_size)
+            if self.model
+            else {},
             "rows": 32,  # B
             "predictions": 20,  # masked places of a row
             "calls": 50,  # of a turn, of latency

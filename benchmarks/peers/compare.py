@@ -1,11 +1,6 @@
-r"""Measures cases, this project and its peers in turns.
+"""Measures cases, this project and its peers in turns.
 
-  make peers
-  python benchmarks/peers/compare.py --data=DIR --json=results.jsonl
-  python benchmarks/peers/compare.py --only=latency_minilm_16 --data=DIR
-  python benchmarks/peers/compare.py --alone --only=memory --only=reading_static
-
-DIR holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
+--data holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
 glue/CoLA, glue/RTE and squad/{train,dev}-v1.1.json; pretraining, reading and
 full-length prediction need none of it. Each side of a case runs in a process of
 its own. After one warm-up each the sides take turns: A B A B. A ratio is the
@@ -26,20 +21,21 @@ from pathlib import Path
 import numpy as np
 from absl import app, flags
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.peers import inputs, protocol  # noqa: E402
 from benchmarks.peers.cases import ARITHMETIC, CASES, ORIGINAL  # noqa: E402
+from benchmarks.programs import ROOT, python_of  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from training.config.flags import define, read  # noqa: E402
 
 FLAGS = flags.FLAGS
 _WITHOUT_DATA = ("pretraining", "reading")
-# Peer that may be left out -> its script, the option of its environment.
+# Peer that may be left out, if its environment is not there -> its script, and
+# the environment.
 _OPTIONAL = {
-    "tf-models-official": ("model_garden.py", "model_garden_environment"),
-    ORIGINAL: ("original.py", "original_environment"),
+    "tf-models-official": ("model_garden.py", "model-garden"),
+    ORIGINAL: ("original.py", "original"),
 }
 
 
@@ -51,19 +47,6 @@ class Options(Settings):
     megabytes: float = setting(0.0, "Size of the text; 0 = all of it.")
     turns: int = setting(0, "Runs of each side; 0 = the number of the case.")
     threads: int = setting(2, "Threads of each side; 0 = no limit.")
-    environment: str = setting(
-        str(ROOT / ".venv-peers"), "Environment of `make peers`."
-    )
-    model_garden_environment: str = setting(
-        str(ROOT / ".venv-model-garden"),
-        "Environment of `make peers-model-garden`; without it "
-        "tf-models-official is left out.",
-    )
-    original_environment: str = setting(
-        str(ROOT / ".venv-original"),
-        f"Environment of `make peers-original`; without it {ORIGINAL} is left "
-        "out.",
-    )
 
 
 def alone(case):
@@ -71,13 +54,13 @@ def alone(case):
     return dataclasses.replace(case, targets={})
 
 
-def _sides(targets, options):
+def _sides(targets):
     """Name -> (script, python) of ours and of the installed peers."""
     folder = ROOT / "benchmarks"
     sides = {"ours": (folder / "ours/worker.py", sys.executable)}
     for peer in targets:
-        script, option = _OPTIONAL.get(peer, ("theirs.py", "environment"))
-        python = Path(getattr(options, option), "bin/python")
+        script, environment = _OPTIONAL.get(peer, ("theirs.py", "peers"))
+        python = python_of(environment)
         if python.exists():
             sides[peer] = (folder / "peers" / script, python)
         elif peer not in _OPTIONAL:
@@ -110,7 +93,7 @@ def _measure(case, options, more):
       Side -> way -> seconds of each call; side -> its libraries; how much of
       the case's unit a call does; name of each of `case.asks` -> answer.
     """
-    sides, workers = _sides(case.targets, options), {}
+    sides, workers = _sides(case.targets), {}
     with tempfile.TemporaryDirectory() as folder:
         request, amount = _make_request(case, options, more, Path(folder))
         try:

@@ -1,13 +1,10 @@
-r"""Trains sentence vectors, here and by sentence-transformers.
+"""Trains sentence vectors, here and by sentence-transformers.
 
-  make peers
-  python benchmarks/peers/sentence_vectors.py --data=DIR --checkpoint=FOLDER \
-    --output_dir=/tmp/beside
-
-DIR holds glue/STS-B and squad/{train,dev}-v1.1.json; FOLDER is the pretrained
-model, with its vocabulary. Both sides read the same rows, in batches, epochs,
-rates and seeds that are equal; their vectors are scored by the same function.
-Runs that are finished are not repeated. Prints a table.
+It needs `make peers`. --data holds glue/STS-B and squad/{train,dev}-v1.1.json;
+--checkpoint is the pretrained model, with its vocabulary. Both sides read the
+same rows, in batches, epochs, rates and seeds that are equal; their vectors are
+scored by the same function. Runs that are finished are not repeated. Prints a
+table.
 """
 
 import json
@@ -19,21 +16,18 @@ from pathlib import Path
 import numpy as np
 from absl import app
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.peers.inputs import SQUAD  # noqa: E402
-from benchmarks.programs import run_with_log  # noqa: E402
+from benchmarks.programs import python_of, run_with_log  # noqa: E402
 from benchmarks.tables import table  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
-from data.storage.json_files import write_json  # noqa: E402
+from data.squad.articles import SquadData  # noqa: E402
+from data.squad.examples import read_examples  # noqa: E402
+from data.storage.json_files import open_json_lines, write_json  # noqa: E402
+from data.tasks.examples import TextExample  # noqa: E402
 from data.vectors import retrieval  # noqa: E402
-from data.vectors.text_sets import (  # noqa: E402
-    PAIR,
-    TextExample,
-    TextOptions,
-    TextSets,
-)
+from data.vectors.text_sets import PAIR, TextOptions, TextSets  # noqa: E402
 from training.config.flags import define, read  # noqa: E402
 
 # Name -> what differs. Rates were not tuned for either side.
@@ -50,40 +44,22 @@ class Options(Settings):
     data: str = setting("", "Folder of the data sets.")
     checkpoint: str = setting("", "Folder of the pretrained model.")
     output_dir: str = setting("", "Folder of the runs.")
-    environment: str = setting(
-        str(ROOT / ".venv-peers"), "Environment of `make peers`."
-    )
     tasks: tuple[str, ...] = setting(tuple(TASKS), "Of sts, squad.")
     seeds: int = setting(3, "Runs of each side.", least=1)
     learning_rate: float = setting(1e-4, "Of both sides.", above=0)
 
 
 def examples(task, part, data):
-    """The rows of a set: (text, text) or (text, text, score)."""
+    """The pairs of texts of a set, with scores if it has them."""
     if task == "sts":
         place = {"task_name": "STS-B", "data_dir": f"{data}/glue/STS-B"}
         given = TextOptions(text_columns=PAIR, **place)
-        sets = TextSets(options=given, scored=True)
-        return [(*row.texts, row.score) for row in sets.examples(part)]
-    articles = json.loads(Path(data, SQUAD.format(part)).read_text())["data"]
+        return list(TextSets(options=given, scored=True).examples(part))
+    articles = SquadData(f"{data}/{SQUAD.format(part)}").read()
     return [
-        (question["question"], paragraph["context"])
-        for article in articles
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
+        TextExample((x.question_text, x.paragraph.context))
+        for x in read_examples(articles)
     ]
-
-
-def pairs_of(rows):
-    """The rows as a set to evaluate on."""
-    return retrieval.pair_set(TextExample(row[:2], *row[2:]) for row in rows)
-
-
-def write_rows(rows, path):
-    """Writes rows as JSON lines, unless they are there."""
-    names = ("text_a", "text_b", "score")
-    lines = [json.dumps(dict(zip(names, row, strict=False))) for row in rows]
-    path.write_text("\n".join(lines) + "\n")
 
 
 def ours(options, task, folder, seed, do_train):
@@ -111,14 +87,14 @@ def ours(options, task, folder, seed, do_train):
     return json.loads((folder / "metrics.json").read_text())["dev"]
 
 
-def theirs(options, folder, **request):
+def theirs(folder, **request):
     """Runs their_vectors.py; returns the array that it writes."""
     folder.mkdir(parents=True, exist_ok=True)
     vectors = folder / "vectors.npy"
     script = Path(__file__).with_name("their_vectors.py")
     if not vectors.exists():
         subprocess.run(
-            [Path(options.environment, "bin/python"), script],
+            [python_of("peers"), script],
             input=json.dumps(
                 request | {"folder": str(folder), "vectors": str(vectors)}
             ),
@@ -134,8 +110,12 @@ def measure(options, task):
     folder, wanted = Path(options.output_dir, task), TASKS[task]
     for part in "train", "dev":
         rows = examples(task, part, options.data)
-        write_rows(rows, folder.with_name(f"{task}_{part}.jsonl"))
-    pairs = pairs_of(rows)
+        path = folder.with_name(f"{task}_{part}.jsonl")
+        with open_json_lines(str(path)) as write:
+            for row in rows:
+                score = {} if row.score is None else {"score": row.score}
+                write(dict(zip(PAIR, row.texts, strict=True)) | score)
+    pairs = retrieval.pair_set(rows)
     texts = folder.with_name(f"{task}_texts.json")
     write_json(str(texts), list(pairs.texts))
     untrained = ours(options, task, folder / "untrained", 1, False)
@@ -144,7 +124,6 @@ def measure(options, task):
         run = folder / f"ours-{seed}"
         found["ours"].append(ours(options, task, run, seed, True))
         vectors = theirs(
-            options,
             folder / f"theirs-{seed}",
             do="train",
             model=f"{options.output_dir}/huggingface",
@@ -156,18 +135,18 @@ def measure(options, task):
         )
         found[SIDES[1]].append(pairs.evaluate(vectors))
     if not pairs.scores:
-        found["BM25"] = [bm25(options, folder, pairs)]
+        found["BM25"] = [bm25(folder, pairs)]
     return found
 
 
-def bm25(options, folder, pairs):
+def bm25(folder, pairs):
     """The metrics of BM25: its scores are the products of these vectors."""
     documents = np.unique(pairs.pairs[:, 1])
     queries = np.unique(pairs.pairs[:, 0])
     asked = [[pairs.texts[i] for i in part] for part in (queries, documents)]
     path = folder.with_name("bm25_texts.json")
     write_json(str(path), asked)
-    scores = theirs(options, folder / "bm25", do="bm25", texts=str(path))
+    scores = theirs(folder / "bm25", do="bm25", texts=str(path))
     # A question's vector is its scores, a document's is its own axis.
     vectors = np.zeros([len(pairs.texts), len(documents)], np.float32)
     vectors[queries], vectors[documents] = scores, np.eye(len(documents))

@@ -208,7 +208,7 @@ def with_capitals(vocab: Mapping[str, int]) -> list[str]:
 
 def num_ids(vocab: Mapping[str, int]) -> int:
     """Returns the number of ids of a vocabulary, without empty lines' ids."""
-    return 1 + max(i for token, i in vocab.items() if token)
+    return 1 + max((i for token, i in vocab.items() if token), default=-1)
 
 
 def padded_sizes(size: int) -> set[int]:

@@ -45,16 +45,12 @@ def given(folder):
 
 
 @pytest.fixture
-def make_inputs(tmp_path):
-    """Makes inputs of a model of two layers."""
-
-    def make():
-        options = given(tmp_path)
-        write_json(options.bert_config_file, {"num_hidden_layers": 2})
-        files = options.vocab_file, options.bert_config_file
-        return Inputs(tmp_path, "text.txt", *files)
-
-    return make
+def inputs(tmp_path):
+    """Those of a model of two layers."""
+    options = given(tmp_path)
+    write_json(options.bert_config_file, {"num_hidden_layers": 2})
+    files = options.vocab_file, options.bert_config_file
+    return Inputs(tmp_path, "text.txt", *files)
 
 
 def rung(name):
@@ -89,7 +85,7 @@ def test_the_number_of_updates_is_what_fits_into_the_time(runs):
 
 
 def test_an_update_is_timed_once_and_the_original_beside_ours(
-    make_inputs, monkeypatch
+    inputs, monkeypatch
 ):
     asked = []
 
@@ -100,27 +96,24 @@ def test_an_update_is_timed_once_and_the_original_beside_ours(
         return {"ours": {"median": 1000 * SECONDS}, "peers": against}
 
     monkeypatch.setattr("benchmarks.budget.inputs._measure", measure)
+    settings = rungs.BASELINE.settings
     for _ in range(2):
-        inputs = make_inputs()
-        settings = rungs.BASELINE.settings
         assert inputs.seconds(settings, 0, True) == SECONDS * RATIO
         assert inputs.seconds(settings) == SECONDS
     assert asked == [(), (ORIGINAL,)]
 
 
-def test_shorter_batches_take_less_time(make_inputs, monkeypatch):
+def test_shorter_batches_take_less_time(inputs, monkeypatch):
     def once(self, name, measure):
         # 100 ms, and 6 for each wordpiece of a row.
         return 100 + 6 * int(name.split("length ")[1].split(",")[0])
 
     monkeypatch.setattr(Inputs, "_once", once)
-    found = make_inputs().seconds(rung("grouped").settings)
+    found = inputs.seconds(rung("grouped").settings)
     assert found == pytest.approx((100 + 6 * 0.91 * 128) / 1000)
 
 
-def test_attention_within_documents_is_timed_by_itself(
-    make_inputs, monkeypatch
-):
+def test_attention_within_documents_is_timed_by_itself(inputs, monkeypatch):
     asked = []
 
     def measure(request, *peers):
@@ -128,7 +121,6 @@ def test_attention_within_documents_is_timed_by_itself(
         return {"ours": {"median": 1000 * SECONDS * len(asked)}}
 
     monkeypatch.setattr("benchmarks.budget.inputs._measure", measure)
-    inputs = make_inputs()
     assert inputs.seconds(rung("joined").settings) == SECONDS
     assert inputs.seconds(rung("separated").settings) == 2 * SECONDS
     assert asked == [False, True]

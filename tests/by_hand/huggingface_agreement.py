@@ -146,9 +146,30 @@ def convert(model, output_dir, **options):
     )
 
 
+def write_random(model, folder):
+    """Gives a model random weights, and writes them."""
+    rng = np.random.default_rng(3)
+    variables = checkpoints.variables_by_name(model.layers)
+    for variable in variables.values():
+        # Biases and layer norms too: zeros and ones would hide a mistake.
+        variable.assign_add(rng.normal(0, 0.1, variable.shape))
+    checkpoints.write(
+        f"{folder}/bert_model.ckpt",
+        {n: v.numpy() for n, v in variables.items()},
+    )
+
+
+def run_theirs(script, *arguments):
+    """Runs a script of this folder in transformers' environment."""
+    subprocess.run(
+        [FLAGS.python, Path(__file__).with_name(script), *arguments],
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        check=True,
+    )
+
+
 def export_random_models(folder):
     """Writes our random models for transformers; returns their outputs."""
-    rng = np.random.default_rng(3)
     config, found = BertConfig.from_json_file(CONFIG), {}
     electra = dataclasses.replace(
         config, electra=True, embedding_size=24, hidden_act="gelu_exact"
@@ -156,15 +177,8 @@ def export_random_models(folder):
     config_file = f"{folder}/electra_config.json"
     Path(config_file).write_text(electra.to_json_string())
     for name, model in (models(config) | models(electra)).items():
-        variables = checkpoints.variables_by_name(model.layers)
-        for variable in variables.values():
-            # Biases and layer norms too: zeros and ones would hide a mistake.
-            variable.assign_add(rng.normal(0, 0.1, variable.shape))
         source, target = f"{folder}/ours/{name}", f"{folder}/exported/{name}"
-        checkpoints.write(
-            f"{source}/bert_model.ckpt",
-            {n: v.numpy() for n, v in variables.items()},
-        )
+        write_random(model, source)
         convert(
             source,
             target,
@@ -215,12 +229,8 @@ def compare(folder):
     ours = export_random_models(folder)
     if FLAGS.minilm:
         ours["MiniLM"] = export_minilm(folder)
-    script = Path(__file__).with_name("huggingface_agreement_theirs.py")
-    subprocess.run(
-        [FLAGS.python, script, folder, FLAGS.minilm or "", *TEXTS],
-        env=os.environ | {"HF_HUB_OFFLINE": "1"},
-        check=True,
-    )
+    script = "huggingface_agreement_theirs.py"
+    run_theirs(script, folder, FLAGS.minilm or "", *TEXTS)
     exported, theirs, tokens = (
         dict(np.load(f"{folder}/{name}.npz"))
         for name in ("exported", "theirs", "tokens")
@@ -250,15 +260,15 @@ def compare(folder):
     return equal and worst <= TOLERANCE
 
 
-def main(_):
-    """Exits with 1 if they do not agree."""
+def start(compare):
+    """Compares in a temporary folder; exits with 1 if they do not agree."""
+    flags.DEFINE_string(
+        "python", str(ROOT / ".venv-peers/bin/python"), "Of `make peers`."
+    )
     with tempfile.TemporaryDirectory() as folder:
-        sys.exit(not compare(folder))
+        app.run(lambda _: sys.exit(not compare(folder)))
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("minilm", None, "A folder of Hugging Face with BERT.")
-    flags.DEFINE_string(
-        "python", str(ROOT / ".venv-peers/bin/python"), "Of `make peers`."
-    )
-    app.run(main)
+    start(compare)

@@ -13,21 +13,23 @@ import torch
 import transformers
 
 
+def inputs_of(batch, ids="input_ids"):
+    """Their names of a batch; `ids` is our name of the wordpieces."""
+    names = {
+        "input_ids": ids,
+        "attention_mask": "input_mask",
+        "token_type_ids": "segment_ids",
+    }
+    return {n: torch.tensor(batch[ours]).long() for n, ours in names.items()}
+
+
 def logits_of(model, name, path):
     """Every output of a model for `batch.npz`, flat, one after the other."""
-    batch = np.load(f"{path}/batch.npz")
-    inputs = {
-        theirs: torch.tensor(batch[ours]).long()
-        for theirs, ours in (
-            ("input_ids", "input_ids"),
-            ("attention_mask", "input_mask"),
-            ("token_type_ids", "segment_ids"),
-        )
-    }
+    inputs = inputs_of(np.load(f"{path}/batch.npz"))
     if name == "BertForMultipleChoice":
         inputs = {k: v.reshape(len(v), 3, -1) for k, v in inputs.items()}
     with torch.no_grad():
-        output = model.eval()(**inputs)
+        output = model(**inputs)
     if name.endswith("ForQuestionAnswering"):
         outputs = [torch.stack([output.start_logits, output.end_logits], -1)]
     elif name == "BertForPreTraining":
@@ -39,13 +41,16 @@ def logits_of(model, name, path):
     return np.concatenate([x.numpy().ravel() for x in outputs])
 
 
-def load(path, name):
+def load(path, name, **options):
     """Loads a folder as users do; raises ValueError if tensors are missing."""
     cls = transformers.BertModel
     if name != "MiniLM":
         task = re.sub("^(Bert|Electra)For", "AutoModelFor", name)
         cls = getattr(transformers, task)
-    model, report = cls.from_pretrained(path, output_loading_info=True)
+    model, report = cls.from_pretrained(
+        path, output_loading_info=True, **options
+    )
+    model.eval()
     if name != "MiniLM" and type(model).__name__ != name:
         raise ValueError(f"{path} was loaded as {type(model).__name__}")
     if report["missing_keys"] or report["mismatched_keys"]:
@@ -57,7 +62,7 @@ def random_model(path, name):
     """Returns a random model of transformers for the batch of `path`."""
     config = transformers.AutoConfig.from_pretrained(path)
     config.hidden_act = "gelu"
-    model = getattr(transformers, name)(config)
+    model = getattr(transformers, name)(config).eval()
     torch.manual_seed(5)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -3,122 +3,75 @@ r"""Compares the objectives of pretraining with Hugging Face's transformers.
   make peers
   python tests/by_hand/objectives_agreement.py
 
-Random weights of both objectives go to transformers' classes, with the same
-masks and replacements. Fails above a relative difference of 1e-5 in a loss, or
-of 1e-5 of the largest output in an output.
+Random weights of both objectives go to transformers' classes, through
+convert_checkpoint.py's code, with the same masks and replacements. Fails above
+a relative difference of 1e-5 in a loss, or of 1e-5 of the largest output in an
+output.
 """
 
 import dataclasses
-import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from absl import app, flags
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from modeling import (  # noqa: E402
     BertConfig,
     LeftToRightModel,
     ReplacedTokensModel,
-    checkpoints,
 )
-from modeling.checkpoints import huggingface  # noqa: E402
 from modeling.objectives import replaced_tokens  # noqa: E402
+from tests.by_hand import huggingface_agreement  # noqa: E402
+from tests.by_hand.huggingface_agreement import CONFIG, VOCAB  # noqa: E402
 
-FLAGS = flags.FLAGS
 TOLERANCE = 1e-5
-CONFIG = BertConfig(
-    vocab_size=200,
-    hidden_size=64,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    intermediate_size=128,
-    hidden_act="gelu_exact",
-    max_position_embeddings=48,
-    type_vocab_size=2,
-)
 TOKEN_IDS = (4, 2, 3)
-LENGTH = 40
 
 
-def make_batch():
+def read_config(**sizes):
+    """The golden model's configuration, with transformers' gelu."""
+    config = BertConfig.from_json_file(CONFIG)
+    return dataclasses.replace(config, hidden_act="gelu_exact", **sizes)
+
+
+def make_batch(folder):
     """Rows of 4 to 40 wordpieces, with padding and two segments."""
-    rng = np.random.default_rng(7)
-    lengths = rng.integers(4, LENGTH + 1, (8, 1))
-    mask = np.arange(LENGTH) < lengths
-    ids = rng.integers(5, CONFIG.vocab_size, (8, LENGTH))
-    ids[:, 0] = TOKEN_IDS[1]
-    return {
-        "input_ids": tf.constant(ids * mask, tf.int32),
-        "input_mask": tf.constant(mask, tf.int32),
-        "segment_ids": tf.constant(
-            (np.arange(LENGTH) >= lengths // 2) & mask, tf.int32
-        ),
-    }
+    size = read_config().vocab_size
+    batch = huggingface_agreement.write_batch(folder, "", size)
+    batch["input_ids"][:, 0] = TOKEN_IDS[1]
+    return {name: tf.constant(x) for name, x in batch.items()}
 
 
-def with_weights(model):
-    """Random values for all weights, by name."""
-    rng = np.random.default_rng(3)
-    variables = checkpoints.variables_by_name(model.layers)
-    for variable in variables.values():
-        # Biases and layer norms too: zeros and ones would hide a mistake.
-        variable.assign_add(rng.normal(0, 0.1, variable.shape))
-    return {name: variable.numpy() for name, variable in variables.items()}
-
-
-def encoder_tensors(weights, scope):
-    """Their tensors of an encoder whose embeddings are ELECTRA's."""
-    parts = (f"{scope}/encoder/", "electra/embeddings/")
-    encoder = {
-        f"bert/{name.partition('/')[2]}": value
-        for name, value in weights.items()
-        if name.startswith(parts)
-    }
-    tensors = huggingface.to_tensors(encoder, is_encoder_alone=True)
-    found = {f"electra.{name}": value for name, value in tensors.items()}
-    return found | dense_tensors(
-        weights, f"{scope}/embeddings_project", "electra.embeddings_project"
+def convert(folder, name, **options):
+    """Converts our model in a folder to one of transformers there."""
+    huggingface_agreement.convert(
+        f"{folder}/ours",
+        f"{folder}/{name}",
+        bert_config_file=f"{folder}/config.json",
+        vocab_file=VOCAB,
+        **options,
     )
 
 
-def dense_tensors(weights, ours, theirs):
-    """Their tensors of a dense layer."""
-    return {
-        f"{theirs}.weight": weights[f"{ours}/kernel"].T,
-        f"{theirs}.bias": weights[f"{ours}/bias"],
-    }
-
-
-def write_electra(folder, weights):
-    """Writes their tensors of generator and discriminator."""
-    head = "generator_predictions"
-    generator = encoder_tensors(weights, "generator") | {
-        **dense_tensors(weights, f"{head}/dense", f"{head}.dense"),
-        f"{head}.LayerNorm.weight": weights[f"{head}/LayerNorm/gamma"],
-        f"{head}.LayerNorm.bias": weights[f"{head}/LayerNorm/beta"],
-        "generator_lm_head.bias": weights[f"{head}/output_bias"],
-    }
-    head = "discriminator_predictions"
-    discriminator = encoder_tensors(weights, "electra") | {
-        **dense_tensors(weights, f"{head}/dense", f"{head}.dense"),
-        **dense_tensors(weights, f"{head}/dense_1", f"{head}.dense_prediction"),
-    }
-    np.savez(f"{folder}/generator.npz", **generator)
-    np.savez(f"{folder}/discriminator.npz", **discriminator)
+def write(model, config, folder):
+    """Writes a model of ours with random weights, and its configuration."""
+    huggingface_agreement.write_random(model, f"{folder}/ours")
+    Path(folder, "config.json").write_text(config.to_json_string())
 
 
 def electra(folder):
     """Writes generator and discriminator; returns our outputs."""
-    config = dataclasses.replace(CONFIG, electra=True, embedding_size=24)
+    folder = Path(folder, "electra")
+    folder.mkdir()
+    config = read_config(electra=True, embedding_size=24)
     model = ReplacedTokensModel(config, token_ids=TOKEN_IDS, generator_size=0.5)
-    weights, batch = with_weights(model), make_batch()
+    write(model, config, folder)
+    for part in "generator", "discriminator":
+        convert(folder, part, electra_part=part)
+    batch = make_batch(folder)
     masked = model.mask(batch, None)
     logits = model.generator_logits(batch, masked, None)
     sampled = replaced_tokens.sample(logits, tf.reshape(masked.numbers, [-1]))
@@ -130,9 +83,8 @@ def electra(folder):
         metric[0] / metric[1]
         for metric in (metrics["masked_lm_loss"], metrics["disc_loss"])
     ]
-    write_electra(folder, weights)
     np.savez(
-        f"{folder}/electra.npz",
+        f"{folder}/batch.npz",
         **batch,
         masked_ids=masked.input_ids,
         positions=masked.positions,
@@ -151,14 +103,15 @@ def electra(folder):
 
 def left_to_right(folder):
     """Writes a left-to-right model; returns our outputs."""
-    model = LeftToRightModel(CONFIG)
-    weights, batch = with_weights(model), make_batch()
-    kept = {n: x for n, x in weights.items() if "pooler" not in n}
-    np.savez(
-        f"{folder}/decoder.npz",
-        **huggingface.to_tensors(kept, is_encoder_alone=False),
-    )
-    np.savez(f"{folder}/left_to_right.npz", **batch)
+    folder = Path(folder, "left_to_right")
+    folder.mkdir()
+    config = read_config()
+    model = LeftToRightModel(config)
+    # The class of transformers says that it reads left to right, not the file.
+    write(model, config, folder)
+    convert(folder, "decoder")
+    batch = make_batch(folder)
+    np.savez(f"{folder}/batch.npz", **batch)
     vectors = model.encode(batch).get_sequence_output()
     table = tf.convert_to_tensor(model.bert.get_embedding_table())
     logits = model.cls(vectors, table).numpy()
@@ -173,12 +126,7 @@ def left_to_right(folder):
 def compare(folder):
     """Prints a line an output; True if all of them agree."""
     ours = electra(folder) | left_to_right(folder)
-    script = Path(__file__).with_name("objectives_agreement_theirs.py")
-    subprocess.run(
-        [FLAGS.python, script, folder],
-        env=os.environ | {"HF_HUB_OFFLINE": "1"},
-        check=True,
-    )
+    huggingface_agreement.run_theirs("objectives_agreement_theirs.py", folder)
     theirs = np.load(f"{folder}/theirs.npz")
     worst = 0.0
     print("output: greatest difference, as a share of the largest value")
@@ -190,14 +138,5 @@ def compare(folder):
     return worst <= TOLERANCE
 
 
-def main(_):
-    """Exits with 1 if they do not agree."""
-    with tempfile.TemporaryDirectory() as folder:
-        sys.exit(not compare(folder))
-
-
 if __name__ == "__main__":
-    flags.DEFINE_string(
-        "python", str(ROOT / ".venv-peers/bin/python"), "Of `make peers`."
-    )
-    app.run(main)
+    huggingface_agreement.start(compare)

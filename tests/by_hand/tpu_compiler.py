@@ -6,8 +6,8 @@ r"""Compiles the step of every program for a Cloud TPU, without a TPU.
 
 The first command writes each step as the program that TensorFlow gives to XLA.
 The second imports nothing of this project. It compiles each program with libtpu
-and prints the time and the memory that one core needs. The flags set the sizes
-of the pretraining step; the other steps are small.
+and prints the time and the memory that one core needs. The flags set the model
+and the batch of the pretraining step; the other steps are small.
 """
 
 import os
@@ -73,12 +73,12 @@ def update_of(model, batch, count):
 
 def pretraining():
     """An update of run_pretraining.py."""
-    config, length = SMALL, FLAGS.max_seq_length
+    config = SMALL
     if FLAGS.bert_config_file:
         config = BertConfig.from_json_file(FLAGS.bert_config_file)
-    specs = pretraining_features(length, length * 20 // 128)
+    specs = pretraining_features(128, 20)
     model = PretrainingModel(
-        config, dtype=FLAGS.precision, use_one_hot_embeddings=True
+        config, dtype="mixed_bfloat16", use_one_hot_embeddings=True
     )
     return update_of(model, batch_of(specs, FLAGS.batch_size), 1)
 
@@ -154,11 +154,4 @@ if __name__ == "__main__":
     flags.DEFINE_string("folder", None, "For the programs.", required=True)
     flags.DEFINE_string("bert_config_file", None, "Of pretraining.")
     flags.DEFINE_integer("batch_size", 16, "Of pretraining, on one core.")
-    flags.DEFINE_integer("max_seq_length", 128, "Of pretraining.")
-    flags.DEFINE_enum(
-        "precision",
-        "mixed_bfloat16",
-        ["float32", "mixed_bfloat16"],
-        "Policy of pretraining.",
-    )
     app.run(main)

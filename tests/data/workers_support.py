@@ -1,5 +1,6 @@
 """What the workers of tests do, and waiting for them."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -70,3 +71,14 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < end, "timed out"
         time.sleep(0.02)
+
+
+def processes_of(session):
+    """The ids of all processes of a session that still live."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(path.parent.name))
+    return found

@@ -1,25 +1,20 @@
 """Weights in and out, and what becomes of bad files."""
 
+import dataclasses
 import re
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import modeling
-from modeling import checkpoints
+from modeling import PretrainingModel, checkpoints
+from tests.support.model_folder_support import load_weights, variables_of
 
 
 @pytest.fixture
 def init(goldens):
     return str(goldens / "model/init/bert_model.ckpt")
-
-
-def variables_of(config):
-    model = modeling.PretrainingModel(config)
-    return checkpoints.variables_by_name(model.layers)
 
 
 def test_names_and_shapes_are_the_originals(config, init):
@@ -29,8 +24,8 @@ def test_names_and_shapes_are_the_originals(config, init):
         for name, shape in checkpoints.Checkpoint(init).shapes.items()
         if name != "global_step" and not name.endswith(("adam_m", "adam_v"))
     }
-    ours = {n: tuple(v.shape) for n, v in variables_of(config).items()}
-    assert ours == original
+    variables = variables_of(PretrainingModel(config))
+    assert {n: tuple(v.shape) for n, v in variables.items()} == original
 
 
 @pytest.mark.parametrize(
@@ -70,8 +65,8 @@ def test_a_path_that_tensorflow_cannot_read_is_refused(goldens, tmp_path, name):
 
 
 def test_loading_assigns_every_weight_and_reports(config, init):
-    variables = variables_of(config)
-    report = checkpoints.init_from_checkpoint(init, variables)
+    model = PretrainingModel(config)
+    report, variables = load_weights(init, model), variables_of(model)
     assert len(report.loaded) == len(variables) == 62
     assert not report.missing
     assert not report.unused
@@ -90,92 +85,58 @@ def test_missing_heads_keep_their_values_and_are_reported(
     }
     encoder["output_weights"] = np.zeros([2, 32], np.float32)
     checkpoints.write(str(tmp_path / "encoder"), encoder)
-    keras.utils.set_random_seed(1)
-    variables = variables_of(config)
-    head = variables["cls/seq_relationship/output_weights"].numpy()
-    report = checkpoints.init_from_checkpoint(
-        str(tmp_path / "encoder"), variables
-    )
+    model = PretrainingModel(config)
+    variable = variables_of(model)["cls/seq_relationship/output_weights"]
+    head = variable.numpy()
+    report = load_weights(tmp_path / "encoder", model)
     assert len(report.missing) == 7
     assert all(name.startswith("cls/") for name in report.missing)
     assert report.unused == ("output_weights",)
     assert "  unused: output_weights" in str(report)
-    np.testing.assert_array_equal(
-        variables["cls/seq_relationship/output_weights"], head
-    )
+    np.testing.assert_array_equal(variable, head)
 
 
 def test_a_partial_encoder_is_refused_and_nothing_is_assigned(config, init):
-    deeper = modeling.BertConfig.from_dict(
-        config.to_dict() | {"num_hidden_layers": 4}
-    )
-    variables = variables_of(deeper)
-    before = variables["bert/embeddings/word_embeddings"].numpy()
-    with pytest.raises(
-        ValueError, match="layer_3/.*missing[^$]*--bert_config_file"
-    ):
-        checkpoints.init_from_checkpoint(init, variables)
-    np.testing.assert_array_equal(
-        variables["bert/embeddings/word_embeddings"], before
-    )
+    model = PretrainingModel(dataclasses.replace(config, num_hidden_layers=4))
+    before = model.bert.get_embedding_table().numpy()
+    message = "layer_3/.*missing[^$]*--bert_config_file"
+    with pytest.raises(ValueError, match=message):
+        load_weights(init, model)
+    np.testing.assert_array_equal(model.bert.get_embedding_table(), before)
 
 
 def test_another_width_is_refused_with_both_shapes(config, init):
-    other = modeling.BertConfig.from_dict(
-        config.to_dict() | {"vocab_size": 1100}
-    )
-    with pytest.raises(
-        ValueError,
-        match=r"word_embeddings: \(1200, 32\) in the checkpoint, "
-        r"\(1100, 32\) in the model",
-    ):
-        checkpoints.init_from_checkpoint(init, variables_of(other))
+    other = PretrainingModel(dataclasses.replace(config, vocab_size=1100))
+    message = r"word_embeddings: \(1200, 32\) in .*, \(1100, 32\) in the model"
+    with pytest.raises(ValueError, match=message):
+        load_weights(init, other)
 
 
 def test_a_missing_checkpoint_says_what_to_give(tmp_path):
-    with pytest.raises(FileNotFoundError, match="give its prefix, such as"):
-        checkpoints.Checkpoint(str(tmp_path / "bert_model.ckpt"))
+    path = "google-bert/bert-base-chinese"
+    message = f"{path}: .*give its prefix, such as .*nothing is downloaded: unp"
+    with pytest.raises(FileNotFoundError, match=message):
+        checkpoints.open_checkpoint(path)
     with pytest.raises(FileNotFoundError, match="holds no model, but nothing"):
         checkpoints.open_checkpoint(str(tmp_path))
 
 
-def copy(init, target, damage=None, cut=None):
-    for ending in (".index", ".data-00000-of-00001"):
-        with open(init + ending, "rb") as file:
-            content = bytearray(file.read())
-        if ending.startswith(".data"):
-            if damage is not None:
-                content[damage] ^= 1
-            content = content[:cut]
-        target.with_name(target.name + ending).write_bytes(content)
-    return str(target)
-
-
-@pytest.mark.parametrize("change", [{"damage": 100_000}, {"cut": 400_000}])
-def test_damaged_bytes_are_refused(config, init, tmp_path, change):
-    path = copy(init, tmp_path / "bad.ckpt", **change)
-    with pytest.raises(ValueError, match="bad.ckpt: .*damaged or incomplete"):
-        checkpoints.init_from_checkpoint(path, variables_of(config))
-
-
-def test_a_damaged_index_is_refused(init, tmp_path):
-    path = copy(init, tmp_path / "bad.ckpt")
-    (tmp_path / "bad.ckpt.index").write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="bad.ckpt: .*damaged or incomplete"):
-        checkpoints.Checkpoint(path)
-
-
-def test_what_was_written_is_read_by_tensorflow_itself(tmp_path):
-    values = {"a/b": np.arange(6.0).reshape(2, 3), "global_step": np.int64(7)}
-    prefix = str(tmp_path / "model.ckpt-7")
-    checkpoints.write(prefix, values)
-    reader = tf.train.load_checkpoint(prefix)
-    for name, value in values.items():
-        np.testing.assert_array_equal(reader.get_tensor(name), value)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "model.ckpt-7.data-00000-of-00001",
-        "model.ckpt-7.index",
-    ]
+@pytest.mark.parametrize(
+    ("ending", "damage"),
+    [
+        ("data-00000-of-00001", lambda x: x[:9] + bytes([x[9] ^ 1]) + x[10:]),
+        ("data-00000-of-00001", lambda x: x[:400_000]),
+        ("index", lambda x: b"nonsense"),
+    ],
+    ids=["flipped bit", "cut", "index"],
+)
+def test_damaged_files_are_refused(config, goldens, tmp_path, ending, damage):
+    folder = shutil.copytree(goldens / "model/init", tmp_path / "bad")
+    path = folder / f"bert_model.ckpt.{ending}"
+    path.write_bytes(damage(path.read_bytes()))
+    message = "bert_model.ckpt: .*damaged or incomplete"
+    with pytest.raises(ValueError, match=message):
+        load_weights(folder / "bert_model.ckpt", PretrainingModel(config))
 
 
 def test_a_full_disk_keeps_the_checkpoint_that_was_there(tmp_path, monkeypatch):
@@ -203,15 +164,3 @@ def test_strip_keeps_the_weights_alone(goldens, tmp_path):
     data = ".data-00000-of-00001"
     sizes = [tf.io.gfile.stat(c.prefix + data).length for c in (slim, full)]
     assert sizes[0] == pytest.approx(sizes[1] / 3, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    "path", ["bert-base-uncased", "google-bert/bert-base-chinese", "runs/model"]
-)
-def test_a_missing_checkpoint_is_answered_with_where_to_get_it(path):
-    message = (
-        f"{path}: no checkpoint there .*give its prefix, .*Names of models on "
-        "a hub, .* nothing is downloaded: unpack a zip .* give the folder.$"
-    )
-    with pytest.raises(FileNotFoundError, match=message):
-        checkpoints.open_checkpoint(path)

@@ -7,23 +7,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, BertModel, checkpoints, heads
+from modeling import BertModel, checkpoints, heads
 from tests.support import rounding
+from tests.support.model_folder_support import load_weights, write_weights
+from tests.support.small_model import SMALL
 
-BERT = BertConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=12,
-    type_vocab_size=2,
-    initializer_range=0.5,
-)
+BERT = dataclasses.replace(SMALL, initializer_range=0.5)
 ELECTRA = dataclasses.replace(BERT, electra=True)
 FACTORIZED = dataclasses.replace(ELECTRA, embedding_size=6)
 GENERATOR = dataclasses.replace(
-    FACTORIZED, hidden_size=8, intermediate_size=32, num_attention_heads=1
+    FACTORIZED, hidden_size=8, num_attention_heads=1
 )
 BLOCK = [
     *(f"attention/self/{x}/{w}" for x in ("query", "key", "value")
@@ -130,38 +123,17 @@ def test_it_is_a_bert_behind_the_projection_and_without_pooler():
     )
 
 
-def test_what_was_written_loads(tmp_path):
-    before, after = BertModel(FACTORIZED), BertModel(FACTORIZED)
-    variables = checkpoints.variables_by_name([before])
-    path = str(tmp_path / "model.ckpt")
-    checkpoints.write(path, {n: x.numpy() for n, x in variables.items()})
-    loaded = checkpoints.variables_by_name([after])
-    report = checkpoints.init_from_checkpoint(path, loaded)
-    assert not report.missing
-    for name, value in variables.items():
-        np.testing.assert_array_equal(loaded[name], value)
-
-
 @pytest.mark.parametrize(
     ("written", "wanted", "message"),
     [
-        (ELECTRA, BERT, "model.ckpt is an ELECTRA, but the configuration is "
-         'that of a BERT .its "electra" is false.*electra_small.json.*'
-         "--bert_config_file"),
-        (BERT, ELECTRA, "model.ckpt is a BERT, but the configuration is that "
-         'of an ELECTRA .its "electra" is true.*--bert_config_file'),
-        (FACTORIZED, ELECTRA, r"word_embeddings: \(30, 6\) in the checkpoint, "
-         r"\(30, 16\) in the model"),
-        (ELECTRA, FACTORIZED, r"word_embeddings: \(30, 16\) in the checkpoint"),
+        (ELECTRA, BERT, "is an ELECTRA, but .*electra_small.*--bert_config_fi"),
+        (BERT, ELECTRA, "is a BERT, but .*true.*--bert_config_file"),
+        (FACTORIZED, ELECTRA, r"_embeddings: \(30, 6\) in .*, \(30, 16\) in"),
     ],
-)  # fmt: skip
+)
 def test_a_checkpoint_of_another_kind_is_refused(
     tmp_path, written, wanted, message
 ):
-    path = str(tmp_path / "model.ckpt")
-    variables = checkpoints.variables_by_name([BertModel(written)])
-    checkpoints.write(path, {n: x.numpy() for n, x in variables.items()})
+    path = write_weights(tmp_path / "model.ckpt", BertModel(written))
     with pytest.raises(ValueError, match=message):
-        checkpoints.init_from_checkpoint(
-            path, checkpoints.variables_by_name([BertModel(wanted)])
-        )
+        load_weights(path, BertModel(wanted))

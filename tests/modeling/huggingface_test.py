@@ -1,7 +1,6 @@
 """Hugging Face's weights and configurations, read by us."""
 
 import json
-import re
 import struct
 
 import ml_dtypes
@@ -22,6 +21,7 @@ from modeling.checkpoints import huggingface, huggingface_names
 from modeling.config import from_huggingface, to_huggingface
 from tests.support import huggingface_support as theirs
 from tests.support import rounding
+from tests.support.model_folder_support import load_weights
 
 
 def batch_of(choices=1):
@@ -36,10 +36,18 @@ def batch_of(choices=1):
     return {k: v.reshape(2, -1).astype(np.int32) for k, v in batch.items()}
 
 
-def load(model, folder):
-    layers = getattr(model, "layers", [model])
-    variables = checkpoints.variables_by_name(layers)
-    return checkpoints.init_from_checkpoint(folder, variables)
+def values_of(path):
+    """All that a checkpoint has, by our names."""
+    checkpoint = checkpoints.open_checkpoint(str(path))
+    values = {name: checkpoint.read(name) for name in checkpoint.shapes}
+    assert {n: x.shape for n, x in values.items()} == checkpoint.shapes
+    return values
+
+
+def assert_same(got, want):
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        np.testing.assert_array_equal(got[name], value, name)
 
 
 def config_of(folder):
@@ -51,7 +59,7 @@ def both(architecture, model_of, folder):
     tensors = theirs.tensors_of(architecture)
     path = theirs.write_folder(folder, tensors, architectures=[architecture])
     model = model_of(config_of(path))
-    report = load(model, path)
+    report = load_weights(path, model)
     assert not report.unused
     assert all(name.startswith("bert/pooler/") for name in report.missing)
     batch = batch_of(3 if architecture == "BertForMultipleChoice" else 1)
@@ -67,15 +75,6 @@ def assert_close(ours, expected):
     bound = rounding.EQUAL * max(1, rounding.root_mean_square(expected))
     np.testing.assert_allclose(ours, expected, rtol=0, atol=bound)
     assert np.abs(expected).max() > 0.1
-
-
-def test_an_encoder_gives_their_numbers(tmp_path):
-    model, batch, _, (sequence, pooled) = both("BertModel", BertModel, tmp_path)
-    output = model(
-        batch["input_ids"], batch["input_mask"], batch["segment_ids"]
-    )
-    assert_close(output.get_sequence_output(), sequence)
-    assert_close(output.get_pooled_output(), pooled)
 
 
 def test_the_pretraining_heads_give_their_numbers(tmp_path):
@@ -127,66 +126,49 @@ def test_the_question_head_gives_their_numbers(tmp_path):
 )
 def test_names_and_values_come_back_bit_for_bit(tmp_path, architecture):
     tensors = theirs.tensors_of(architecture)
-    path = theirs.write_folder(tmp_path, tensors)
-    checkpoint = checkpoints.huggingface.HuggingFaceCheckpoint(path)
-    variables = {name: checkpoint.read(name) for name in checkpoint.shapes}
-    shapes = {name: value.shape for name, value in variables.items()}
-    assert shapes == checkpoint.shapes
     back = huggingface.to_tensors(
-        variables, is_encoder_alone=architecture == "BertModel"
+        values_of(theirs.write_folder(tmp_path, tensors)),
+        is_encoder_alone=architecture == "BertModel",
     )
-    assert back.keys() == tensors.keys()
-    for name, value in tensors.items():
-        np.testing.assert_array_equal(back[name], value)
+    assert_same(back, tensors)
 
 
 def test_every_variable_of_the_original_has_one_counterpart(goldens):
     names = checkpoints.open_checkpoint(str(goldens / "model/init")).shapes
     weights = [n for n in names if n.startswith(("bert/", "cls/"))]
     weights = [n for n in weights if not n.endswith(("adam_m", "adam_v"))]
-    translated = {huggingface_names.their_name(name) for name in weights}
-    assert len(translated) == len(weights) == 62
-    for name in weights:
-        assert (
-            huggingface_names.our_name(huggingface_names.their_name(name))
-            == name
-        )
+    translated = [huggingface_names.their_name(name) for name in weights]
+    assert len({*translated}) == len(weights) == 62
+    assert [huggingface_names.our_name(n) for n in translated] == weights
 
 
 def test_old_names_are_the_same_tensors(tmp_path):
     tensors = theirs.tensors_of()
-    old = {
-        re.sub("LayerNorm.weight$", "LayerNorm.gamma", name): value
-        for name, value in tensors.items()
-    }
-    old = {
-        re.sub("LayerNorm.bias$", "LayerNorm.beta", name): value
-        for name, value in old.items()
-    }
+
+    def old_name(name):
+        name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+        return name.replace("LayerNorm.bias", "LayerNorm.beta")
+
+    old = {old_name(name): value for name, value in tensors.items()}
     assert not old.keys() >= tensors.keys()
     # A buffer that old versions saved.
     old["embeddings.position_ids"] = np.arange(theirs.POSITIONS)[np.newaxis]
     new_path = theirs.write_folder(tmp_path / "new", tensors)
     old_path = theirs.write_folder(tmp_path / "old", old)
-    a = checkpoints.huggingface.HuggingFaceCheckpoint(new_path)
-    b = checkpoints.huggingface.HuggingFaceCheckpoint(old_path)
-    assert a.shapes == b.shapes
-    for name in a.shapes:
-        np.testing.assert_array_equal(a.read(name), b.read(name))
+    assert_same(values_of(old_path), values_of(new_path))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_half_precision_is_read_as_float32(tmp_path, dtype):
     tensors = {k: v.astype(dtype) for k, v in theirs.tensors_of().items()}
     path = theirs.write_folder(tmp_path, tensors)
-    checkpoint = checkpoints.huggingface.HuggingFaceCheckpoint(path)
-    value = checkpoint.read("bert/pooler/dense/kernel")
+    value = values_of(path)["bert/pooler/dense/kernel"]
     assert value.dtype == np.float32
     expected = tensors["pooler.dense.weight"].astype(np.float32).T
     np.testing.assert_array_equal(value, expected)
 
 
-def refuse_the_values(checkpoint, monkeypatch):
+def refuse_the_values(folder, monkeypatch):
     """A tensor whose bytes cannot be read is reported with its shard."""
     open_one = huggingface.safetensors.safe_open
 
@@ -201,15 +183,14 @@ def refuse_the_values(checkpoint, monkeypatch):
             raise huggingface.safetensors.SafetensorError("broken")
 
     monkeypatch.setattr(huggingface.safetensors, "safe_open", Damaged)
-    again = checkpoints.open_checkpoint(checkpoint.prefix)
+    checkpoint = checkpoints.open_checkpoint(folder)
     paths = set()
-    for name in again.shapes:
+    for name in checkpoint.shapes:
         with pytest.raises(ValueError, match="damaged .*broken") as error:
-            again.read(name)
+            checkpoint.read(name)
         paths.add(str(error.value).split(": this file")[0])
     assert sorted(paths) == [
-        f"{checkpoint.prefix}/model-0000{i}-of-00002.safetensors"
-        for i in (1, 2)
+        f"{folder}/model-0000{i}-of-00002.safetensors" for i in (1, 2)
     ]
 
 
@@ -226,24 +207,26 @@ def test_shards_are_one_checkpoint(tmp_path, monkeypatch):
         weight_map |= dict.fromkeys(part, name)
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
-    a = checkpoints.open_checkpoint(whole)
-    b = checkpoints.open_checkpoint(str(folder))
-    assert a.shapes == b.shapes
-    for name in a.shapes:
-        np.testing.assert_array_equal(a.read(name), b.read(name))
-    refuse_the_values(b, monkeypatch)
+    assert_same(values_of(folder), values_of(whole))
+    refuse_the_values(str(folder), monkeypatch)
     (folder / "model-00002-of-00002.safetensors").unlink()
-    with pytest.raises(
-        FileNotFoundError, match="model-00002-of-00002.*copy all shards"
-    ):
+    message = "model-00002-of-00002.*copy all shards"
+    with pytest.raises(FileNotFoundError, match=message):
         checkpoints.open_checkpoint(str(folder))
 
 
-@pytest.mark.parametrize("weight_map", [[], {"a": 1}, {"a": ["b"]}])
-def test_an_index_that_names_no_files_is_damaged(tmp_path, weight_map):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"weights": 1}, "no weight"),
+        ({"weight_map": []}, "weight_map"),
+        ({"weight_map": {"a": ["b"]}}, "weight_map"),
+    ],
+)
+def test_an_index_that_names_no_files_is_damaged(tmp_path, content, message):
     index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": weight_map}))
-    with pytest.raises(ValueError, match="this file is damaged .weight_map"):
+    index.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"is damaged.*{message}"):
         checkpoints.open_checkpoint(str(tmp_path))
 
 
@@ -251,12 +234,11 @@ def test_a_decoder_that_is_the_table_is_not_a_second_one(tmp_path):
     tensors = theirs.tensors_of("BertForPreTraining")
     bias = tensors.pop("cls.predictions.bias")
     tensors["cls.predictions.decoder.bias"] = bias
-    tensors["cls.predictions.decoder.weight"] = tensors[
-        "bert.embeddings.word_embeddings.weight"
-    ].copy()
+    table = tensors["bert.embeddings.word_embeddings.weight"]
+    tensors["cls.predictions.decoder.weight"] = table.copy()
     path = theirs.write_folder(tmp_path, tensors)
     model = PretrainingModel(config_of(path))
-    report = load(model, path)
+    report = load_weights(path, model)
     assert not report.missing
     assert not report.unused
     np.testing.assert_array_equal(model.cls.predictions.output_bias, bias)
@@ -276,7 +258,8 @@ def test_what_is_missing_and_unused_is_reported(tmp_path):
     tensors = theirs.tensors_of("BertForQuestionAnswering")
     tensors["lora.a"] = np.zeros([2], np.float32)
     path = theirs.write_folder(tmp_path, tensors)
-    report = load(TaskModel(config_of(path), "classification", 2), path)
+    model = TaskModel(config_of(path), "classification", 2)
+    report = load_weights(path, model)
     assert report.missing == (
         "bert/pooler/dense/kernel",
         "bert/pooler/dense/bias",
@@ -295,15 +278,14 @@ def test_an_encoder_with_a_gap_is_refused(tmp_path):
     del tensors["encoder.layer.1.output.dense.bias"]
     path = theirs.write_folder(tmp_path, tensors)
     with pytest.raises(ValueError, match="layer_1/output/dense/bias: missing"):
-        load(BertModel(config_of(path)), path)
+        load_weights(path, BertModel(config_of(path)))
 
 
 def test_pickled_weights_are_refused_with_advice(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(theirs.CONFIG))
     (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(
-        FileNotFoundError, match=r"run any code[^$]*save_pretrained"
-    ):
+    message = "run any code[^$]*save_pretrained"
+    with pytest.raises(FileNotFoundError, match=message):
         checkpoints.open_checkpoint(str(tmp_path))
 
 
@@ -312,16 +294,9 @@ def test_a_file_cut_short_is_refused(tmp_path, kept):
     path = theirs.write_folder(tmp_path, theirs.tensors_of())
     file = tmp_path / "model.safetensors"
     file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(
-        ValueError, match="model.safetensors: .*damaged[^$]*git lfs pull"
-    ):
+    message = "model.safetensors: .*damaged[^$]*git lfs pull"
+    with pytest.raises(ValueError, match=message):
         checkpoints.open_checkpoint(path)
-
-
-def test_a_damaged_index_is_refused(tmp_path):
-    (tmp_path / "model.safetensors.index.json").write_text('{"weights": 1}')
-    with pytest.raises(ValueError, match="index.json is damaged: no weight"):
-        checkpoints.open_checkpoint(str(tmp_path))
 
 
 def test_quantized_tensors_are_refused(tmp_path):
@@ -343,9 +318,7 @@ def test_weights_without_counterpart_are_refused():
 
 
 def test_their_gelu_is_our_exact_one(tmp_path):
-    path = theirs.write_folder(tmp_path, {})
-    config = config_of(path)
-    assert config == BertConfig(
+    assert config_of(theirs.write_folder(tmp_path, {})) == BertConfig(
         vocab_size=theirs.V,
         hidden_size=theirs.H,
         num_hidden_layers=theirs.LAYERS,
@@ -366,14 +339,11 @@ def test_their_activations_have_names_of_ours(name, ours):
     assert from_huggingface(values)["hidden_act"] == ours
 
 
-@pytest.mark.parametrize(
-    "hidden_act", ["gelu", "gelu_exact", "relu", "tanh", "linear"]
-)
+@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_exact", "linear"])
 def test_a_configuration_comes_back(goldens, hidden_act):
     values = json.loads((goldens / "bert_config.json").read_text())
     values["hidden_act"] = hidden_act
-    back = from_huggingface(to_huggingface(values))
-    assert back == values
+    assert from_huggingface(to_huggingface(values)) == values
 
 
 def test_missing_keys_have_their_defaults():
@@ -386,15 +356,9 @@ def test_missing_keys_have_their_defaults():
     ("change", "message"),
     [
         ({"model_type": "roberta"}, "'roberta', another architecture"),
-        (
-            {"model_type": None, "architectures": ["T5Model"]},
-            "None, another architecture",
-        ),
+        ({"model_type": None}, "None, another architecture"),
         ({"is_decoder": True}, "is_decoder is True, .* for False only"),
-        (
-            {"position_embedding_type": "relative_key"},
-            "'relative_key', .* 'absolute' only",
-        ),
+        ({"position_embedding_type": "relative_key"}, "'absolute' only"),
         ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05"),
         ({"hidden_act": "silu"}, "'silu'; .* gelu, gelu_new"),
     ],
@@ -426,7 +390,7 @@ def test_minilm_is_the_same_in_both_formats(real_data):
     ):
         folder = f"{real_data}/minilm/{form}"
         model = BertModel(BertConfig.from_json_file(f"{folder}/{config_file}"))
-        report = load(model, folder)
+        report = load_weights(folder, model)
         assert not report.missing
         assert not report.unused
         outputs.append(model(**batch))

@@ -1,5 +1,6 @@
 """Every kernel against its plain form: the same values and gradients."""
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, TaskModel, kernels, layers
+from modeling import TaskModel, kernels, layers
 from modeling.kernels import Form, block, seeds, vocabulary
 from tests.support import rounding
+from tests.support.small_model import SMALL
 
 
 def normal(*shape, dtype=tf.float32):
@@ -140,13 +142,15 @@ LONGEST_PATH = 2 * (16 + 31 + 40)
 FORMS_WITHOUT_GRADIENT = (Form.KERNELS, Form.SERVED)
 
 
+def arguments_of(case, dtype):
+    inputs = case.arguments[: case.num_inputs]
+    parameters = case.arguments[case.num_inputs :]
+    return (*(tf.cast(x, dtype) for x in inputs), *parameters)
+
+
 def run(case, dtype, form):
     """Values, and gradients of a weighted sum unless the form has none."""
-    inputs, parameters = (
-        case.arguments[: case.num_inputs],
-        case.arguments[case.num_inputs :],
-    )
-    arguments = [tf.cast(x, dtype) for x in inputs] + list(parameters)
+    arguments = arguments_of(case, dtype)
 
     # As in training and prediction, the number of rows is not static.
     @tf.function(
@@ -193,13 +197,8 @@ def test_a_kernel_equals_its_plain_form(name, dtype, form):
     case = CASES[name]
     found = run(case, dtype, form)
     # Arguments as rounded as those above, and the plain form in float32.
-    rounded = [
-        tf.cast(tf.cast(x, dtype), tf.float32)
-        for x in case.arguments[: case.num_inputs]
-    ]
-    exact = case._replace(
-        arguments=(*rounded, *case.arguments[case.num_inputs :])
-    )
+    rounded = [tf.cast(x, tf.float32) for x in arguments_of(case, dtype)]
+    exact = case._replace(arguments=rounded)
     wanted = run(exact, "float32", Form.PLAIN)[: len(found)]
     for ours, plain in zip(found, wanted, strict=True):
         scale = case.scale or rounding.root_mean_square(plain)
@@ -211,48 +210,29 @@ def test_a_kernel_equals_its_plain_form(name, dtype, form):
         rounding.assert_near(ours, plain, dtype, count, scale)
 
 
-def test_the_highest_score_is_found_in_both_forms():
-    x, table, bias = CASES["vocabulary_loss"].arguments
-    best = tf.argmax(
-        tf.matmul(x, table, transpose_b=True) + bias,
-        axis=1,
-        output_type=tf.int32,
-    )
-    for form in (Form.PLAIN, Form.STANDARD):
+def graph_of(case, form):
+    @tf.function
+    def step(*arguments):
         with kernels.form(form):
-            for shift, want in ((0, 1.0), (1, 0.0)):
-                _, hits = vocabulary.vocabulary_loss(
-                    x, table, bias, (best + shift) % 31
-                )
-                np.testing.assert_array_equal(hits, np.full(40, want))
+            return case.function(*arguments)
+
+    return step.get_concrete_function(*case.arguments).graph
 
 
 @pytest.mark.parametrize(
     "name", ["activate gelu", "drop", "dropped_softmax", "layer_norm of a sum"]
 )
 def test_the_compiled_form_is_compiled(name):
-    case = CASES[name]
-
-    @tf.function
-    def step(*arguments):
-        with kernels.form(Form.COMPILED):
-            return case.function(*arguments)
-
-    nodes = step.get_concrete_function(*case.arguments).graph.as_graph_def()
-    assert any("PartitionedCall" in node.op for node in nodes.node)
+    operations = graph_of(CASES[name], Form.COMPILED).get_operations()
+    assert any("PartitionedCall" in op.type for op in operations)
 
 
 def test_on_a_gpu_attention_is_compiled_from_scores_to_dropout(monkeypatch):
     case = CASES["attention_probabilities"]
 
     def operations():
-        @tf.function
-        def step(scores):
-            with kernels.form(Form.COMPILED):
-                return case.function(scores)
-
-        graph = step.get_concrete_function(*case.arguments).graph
-        kept, found = [graph.outputs[0].op], set()
+        kept = [graph_of(case, Form.COMPILED).outputs[0].op]
+        found = set()
         while kept:
             found.add(operation := kept.pop())
             kept += [x.op for x in operation.inputs if x.op not in found]
@@ -293,13 +273,15 @@ def test_a_form_ends_with_its_scope():
 
 @pytest.fixture(scope="module")
 def config():
-    return BertConfig(
-        vocab_size=50,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
+    return dataclasses.replace(SMALL, hidden_size=32, num_hidden_layers=2)
+
+
+def batch_of(lengths):
+    ids = tf.random.stateless_uniform(
+        [len(lengths), 11], [1, 2], 0, 30, tf.int32
     )
+    mask = tf.sequence_mask(lengths, 11, tf.int32)
+    return {"input_ids": ids, "input_mask": mask, "segment_ids": ids % 2}
 
 
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
@@ -309,13 +291,7 @@ def test_predictions_in_kernels_are_the_plain_ones(config, kind, dtype):
     for layer in model.layers:
         for variable in layer.weights:
             variable.assign(variable + 0.2 * normal(*variable.shape))
-    ids = tf.random.stateless_uniform([5, 11], [1, 2], 0, 50, tf.int32)
-    lengths = tf.constant([11, 1, 7, 4, 10])
-    batch = {
-        "input_ids": ids,
-        "input_mask": tf.sequence_mask(lengths, 11, tf.int32),
-        "segment_ids": ids % 2,
-    }
+    batch = batch_of([11, 1, 7, 4, 10])
     # As batches of predictions come: B and S differ.
     signature = [dict.fromkeys(batch, tf.TensorSpec([None, None], tf.int32))]
     probabilities = {}
@@ -326,8 +302,9 @@ def test_predictions_in_kernels_are_the_plain_ones(config, kind, dtype):
             with kernels.form(Form.KERNELS if on else Form.PLAIN):
                 return model.predict(batch)
 
-        nodes = predict.get_concrete_function().graph.as_graph_def().node
-        assert any("FusedBatchNorm" in node.op for node in nodes) == on
+        graph = predict.get_concrete_function().graph
+        kinds = [op.type for op in graph.get_operations()]
+        assert any("FusedBatchNorm" in kind for kind in kinds) == on
         probabilities[on] = predict(batch).numpy()
     if dtype == "float32":  # sums in another order
         np.testing.assert_allclose(
@@ -338,15 +315,12 @@ def test_predictions_in_kernels_are_the_plain_ones(config, kind, dtype):
     num_roundings = rounding.EMBEDDINGS + rounding.DENSE + rounding.POOLER
     num_roundings += rounding.BLOCK * config.num_hidden_layers
     scale = rounding.root_mean_square(model.logits(batch)) / 2
+    arithmetic = "bfloat16", 2 * num_roundings
     rounding.assert_near(
-        probabilities[True],
-        probabilities[False],
-        "bfloat16",
-        2 * num_roundings,
-        scale,
+        probabilities[True], probabilities[False], *arithmetic, scale
     )
     spread = probabilities[False].std()
-    assert spread > 4 * rounding.deviation(scale, "bfloat16", 2 * num_roundings)
+    assert spread > 4 * rounding.deviation(scale, *arithmetic)
 
 
 @pytest.mark.parametrize(
@@ -363,16 +337,9 @@ def test_predictions_in_kernels_are_the_plain_ones(config, kind, dtype):
 def test_a_served_model_moves_eight_bytes_at_once_and_answers_alike(
     config, dtype, num_heads, is_moved_by_eight
 ):
-    config = BertConfig.from_dict(
-        config.to_dict() | {"num_attention_heads": num_heads}
-    )
+    config = dataclasses.replace(config, num_attention_heads=num_heads)
     model = TaskModel(config, "classification", 3, dtype=dtype)
-    ids = tf.random.stateless_uniform([3, 9], [1, 2], 0, 50, tf.int32)
-    batch = {
-        "input_ids": ids,
-        "input_mask": tf.sequence_mask([9, 1, 4], 9, tf.int32),
-        "segment_ids": ids % 2,
-    }
+    batch = batch_of([9, 1, 4])
 
     def predict(form):
         with kernels.form(form):
@@ -394,8 +361,7 @@ def test_a_served_model_moves_eight_bytes_at_once_and_answers_alike(
 
 def test_a_served_model_says_that_it_has_no_gradient(config):
     model = TaskModel(config, "classification", 3)
-    ids = tf.ones([2, 4], tf.int32)
-    batch = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
+    batch = batch_of([9, 1, 4])
     with tf.GradientTape() as tape, kernels.form(Form.SERVED):
         scores = model.predict(batch)
     with pytest.raises(LookupError, match="exported model has no gradient"):
@@ -404,12 +370,5 @@ def test_a_served_model_says_that_it_has_no_gradient(config):
 
 def test_a_norm_of_static_shape_is_the_plain_one():
     # TensorFlow would simplify oneDNN's form, which is then slower by half.
-    case = CASES["layer_norm"]
-
-    @tf.function
-    def step(*arguments):
-        with kernels.form(Form.KERNELS):
-            return case.function(*arguments)
-
-    nodes = step.get_concrete_function(*case.arguments).graph.as_graph_def()
-    assert not any("FusedBatchNorm" in node.op for node in nodes.node)
+    graph = graph_of(CASES["layer_norm"], Form.KERNELS)
+    assert not any("FusedBatchNorm" in op.type for op in graph.get_operations())

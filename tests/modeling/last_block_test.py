@@ -1,23 +1,18 @@
 """The last block, computed where it is read, gives what the whole one gives."""
 
+import dataclasses
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, BertModel, PretrainingModel, TaskModel
+from modeling import BertModel, PretrainingModel, TaskModel
 from tests.support import rounding
+from tests.support.small_model import SMALL
 
-CONFIG = BertConfig(
-    vocab_size=50,
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=24,
-    max_position_embeddings=13,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
-LEFT_TO_RIGHT = BertConfig.from_dict(CONFIG.to_dict() | {"left_to_right": True})
+CONFIG = dataclasses.replace(SMALL, num_hidden_layers=2, intermediate_size=24)
+LEFT_TO_RIGHT = dataclasses.replace(CONFIG, left_to_right=True)
 SEED = tf.constant([3, 4])
 # In 16 bits, of two graphs, each of them forward and back.
 NUM_ROUNDINGS = (2 * 2) * (
@@ -57,7 +52,7 @@ def make_batch(kind, length=13):
     mask[1:] = np.arange(length) < [[length // 2 + 1], [length], [0]]
     width = length * (3 if kind == "choice" else 1)
     batch = {
-        "input_ids": ints(50, 4, width),
+        "input_ids": ints(30, 4, width),
         "input_mask": tf.constant(np.tile(mask, width // length), tf.int32),
         "segment_ids": ints(2, 4, width),
     }
@@ -69,7 +64,7 @@ def make_batch(kind, length=13):
     places = [places, places[:, :1], tf.zeros([4, 2], tf.int32)]
     return batch | {
         "masked_lm_positions": tf.concat(places, axis=1),
-        "masked_lm_ids": ints(50, 4, 6),
+        "masked_lm_ids": ints(30, 4, 6),
         "masked_lm_weights": tf.constant([[1.0, 1, 1, 1, 0, 0]] * 4),
         "next_sentence_labels": ints(2, 4, 1),
     }
@@ -181,32 +176,29 @@ def test_the_encoder_gives_the_text_position_and_those_named(
     bert = with_weights(bert, [bert])
     places = tf.constant(places * 4, tf.int32)
     full, some = bert(*ids), bert(*ids, positions=places)
+    close = functools.partial(
+        np.testing.assert_allclose,
+        atol=rounding.most(1, "float32", LONGEST_SUM),
+    )
     text = np.zeros([4], int)
     if config.left_to_right:  # the last real position; 0 in an empty row
         mask = batch["input_mask"].numpy()
         text = (mask * np.arange(13)).max(axis=1)
     taken = np.concatenate([text[:, np.newaxis], places], axis=1).astype(int)
-    np.testing.assert_allclose(
+    words = full.get_sequence_output().numpy()
+    close(
         some.get_sequence_output(),
-        np.take_along_axis(
-            full.get_sequence_output().numpy(), taken[:, :, np.newaxis], axis=1
-        ),
-        atol=rounding.most(1, "float32", LONGEST_SUM),
+        np.take_along_axis(words, taken[:, :, np.newaxis], axis=1),
     )
-    np.testing.assert_allclose(
-        some.pooled_output,
-        full.pooled_output,
-        atol=rounding.most(1, "float32", LONGEST_SUM),
-    )
+    close(some.pooled_output, full.pooled_output)
     np.testing.assert_array_equal(
         some.all_encoder_layers[0], full.all_encoder_layers[0]
     )
     looks = full.attention_probs[1].numpy()
     rows = taken[:, np.newaxis, :, np.newaxis]
-    np.testing.assert_allclose(
+    close(
         some.attention_probs[1],
         looks if whole else np.take_along_axis(looks, rows, axis=2),
-        atol=rounding.most(1, "float32", LONGEST_SUM),
     )
 
 
@@ -232,9 +224,7 @@ def test_a_position_named_twice_has_twice_the_gradient():
 
 
 def test_dropout_of_the_last_block_is_a_function_of_its_seed():
-    config = BertConfig.from_dict(
-        CONFIG.to_dict() | {"num_hidden_layers": 1, "hidden_dropout_prob": 0.5}
-    )
+    config = dataclasses.replace(SMALL, hidden_dropout_prob=0.5)
     model, batch = make_model("pretraining", config), make_batch("pretraining")
     embedded = model.bert.embeddings(batch["input_ids"], batch["segment_ids"])
     bias = tf.zeros([4, 1, 1, 13])

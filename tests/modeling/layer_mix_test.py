@@ -9,6 +9,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from modeling.choices import MIXES
 from modeling.layer_mix import LayerMix
+from tests.modeling.objectives.numpy_model import softmax
 from tests.support import rounding
 
 
@@ -19,10 +20,6 @@ def golden_layers(goldens):
         embeddings = arrays["step0/embedding_output"]
         blocks = [arrays[f"step0/layer_{i}"] for i in range(3)]
     return embeddings, (*blocks, blocks[0] + blocks[1], blocks[1] - blocks[2])
-
-
-def softmax(x):
-    return np.exp(x) / np.exp(x).sum()
 
 
 def expected_mix(mix, embeddings, blocks, weights):

@@ -1,12 +1,15 @@
 """Adding a bias: its gradient over rows; scores of attention in float16."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, attention, layers
+from modeling import attention, layers
 from modeling.kernels import Form, form
 from tests.support import rounding
+from tests.support.small_model import SMALL
 
 
 @pytest.mark.parametrize("chosen", [Form.STANDARD, Form.COMPILED])
@@ -54,13 +57,7 @@ def test_a_bias_gradient_loses_no_rows(dtype, tolerance, activation, chosen):
 @pytest.mark.parametrize("is_on_gpu", [False, True])
 def test_scores_of_attention_do_not_overflow(monkeypatch, policy, is_on_gpu):
     monkeypatch.setattr(attention, "has_gpu", lambda: is_on_gpu)
-    config = BertConfig(
-        vocab_size=9,
-        hidden_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        intermediate_size=64,
-    )
+    config = dataclasses.replace(SMALL, hidden_size=64, num_attention_heads=1)
     layer = attention.SelfAttention(config, dtype=policy)
     # A product of 64 * 40 * 40 = 102,400; float16 ends at 65,504.
     x = tf.fill([3, 64], 40.0)

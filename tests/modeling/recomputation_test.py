@@ -1,38 +1,24 @@
 """Gradient checkpointing gives the gradients of keeping everything."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, PretrainingModel
+from modeling import PretrainingModel
+from tests.modeling.objectives.conformance_support import make_batch
 from tests.support import rounding
+from tests.support.small_model import SMALL
 
-CONFIG = BertConfig(
-    vocab_size=50,
-    hidden_size=16,
+CONFIG = dataclasses.replace(
+    SMALL,
     num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=12,
+    hidden_dropout_prob=0.1,
+    attention_probs_dropout_prob=0.1,
 )
-
-
-def make_batch():
-    rng = np.random.default_rng(0)
-
-    def ints(high, *shape):
-        return tf.constant(rng.integers(0, high, shape), tf.int32)
-
-    return {
-        "input_ids": ints(50, 4, 12),
-        "input_mask": tf.constant([[1] * 12, [1] * 7 + [0] * 5] * 2),
-        "segment_ids": ints(2, 4, 12),
-        "masked_lm_positions": ints(7, 4, 3),
-        "masked_lm_ids": ints(50, 4, 3),
-        "masked_lm_weights": tf.ones([4, 3]),
-        "next_sentence_labels": ints(2, 4, 1),
-    }
+BATCH = make_batch(PretrainingModel, rows=4)
 
 
 def make_model(dtype, checkpointing):
@@ -43,7 +29,7 @@ def make_model(dtype, checkpointing):
 
 
 def gradients(dtype, checkpointing, jit_compile, frozen):
-    model, batch = make_model(dtype, checkpointing), make_batch()
+    model = make_model(dtype, checkpointing)
     FROZEN[frozen](model.bert).trainable = False
     weights = [v.value for x in model.layers for v in x.trainable_weights]
 
@@ -51,7 +37,7 @@ def gradients(dtype, checkpointing, jit_compile, frozen):
     def compute():
         with tf.GradientTape() as tape:
             loss, _ = model.losses(
-                batch, model.loss_weights(batch), tf.constant([3, 4])
+                BATCH, model.loss_weights(BATCH), tf.constant([3, 4])
             )
         return [
             loss,
@@ -104,8 +90,7 @@ def test_gradients_are_the_same(dtype, jit_compile, frozen):
 
 
 def test_outputs_are_the_same_but_for_attention_in_training():
-    batch = make_batch()
-    ids = batch["input_ids"], batch["input_mask"], batch["segment_ids"]
+    ids = [BATCH[n] for n in ("input_ids", "input_mask", "segment_ids")]
     kept, saving = (make_model("float32", c).bert for c in (False, True))
     for seed in (None, tf.constant([3, 4])):
         want, got = kept(*ids, seed), saving(*ids, seed)
@@ -117,10 +102,10 @@ def test_outputs_are_the_same_but_for_attention_in_training():
 
 
 def test_a_replica_may_have_no_rows():
-    batch = {n: x[:0] for n, x in make_batch().items()}
+    ids, mask = BATCH["input_ids"][:0], BATCH["input_mask"][:0]
     bert = make_model("float32", checkpointing=True).bert
     with tf.GradientTape() as tape:
-        output = bert(batch["input_ids"], batch["input_mask"], training=True)
+        output = bert(ids, mask, training=True)
         loss = tf.reduce_sum(output.all_encoder_layers[-1])
     weights = [x.value for x in bert.encoder.trainable_weights]
     for gradient in tape.gradient(loss, weights):

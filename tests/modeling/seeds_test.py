@@ -9,6 +9,13 @@ from modeling.kernels import seeds
 SEEDS = [[0, 0], [3, -4], [2**31 - 1, -(2**31)], [-1, 2**31 - 1]]
 
 
+def bits(shape, seed, dtype):
+    """TensorFlow's own."""
+    return tf.random.stateless_uniform(
+        shape, seed, minval=None, maxval=None, dtype=dtype, alg="philox"
+    )
+
+
 def derived(seed):
     """Every derivation from a seed: what is found, and TensorFlow's own."""
     seed = tf.constant(seed)
@@ -24,23 +31,9 @@ def derived(seed):
     wanted = [
         tf.random.split(seed, 5, alg="philox"),
         *(tf.random.fold_in(seed, number, alg="philox") for number in numbers),
-        tf.random.stateless_uniform(
-            [3, 7],
-            seed,
-            minval=None,
-            maxval=None,
-            dtype=tf.uint32,
-            alg="philox",
-        ),
+        bits([3, 7], seed, tf.uint32),
         tf.random.stateless_uniform([3, 7], seed, alg="philox"),
-        tf.random.stateless_uniform(
-            [2, 2],
-            tf.cast(seed, tf.int64),
-            minval=None,
-            maxval=None,
-            dtype=tf.int32,
-            alg="philox",
-        ),
+        bits([2, 2], tf.cast(seed, tf.int64), tf.int32),
     ]
     return found, wanted
 

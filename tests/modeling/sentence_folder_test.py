@@ -12,9 +12,10 @@ from training.config.conversion_options import ConversionOptions
 from training.convert import conversion
 
 TYPES = ("Transformer", "Pooling", "Normalize")
+MEAN = {"pooling_mode": "mean"}
 
 
-def write(folder, pooling, types=TYPES, texts=None, config=None):
+def write(folder, pooling=MEAN, types=TYPES, texts=None, config=None):
     """A folder as their releases write it."""
     paths = ("", "1_Pooling", "2_Normalize")
     modules = [
@@ -36,10 +37,7 @@ def write(folder, pooling, types=TYPES, texts=None, config=None):
     ("pooling", "expected"),
     [
         ({"pooling_mode_cls_token": True}, "cls"),
-        (
-            {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
-            "mean",
-        ),
+        ({"pooling_mode_mean_tokens": True}, "mean"),
         ({"pooling_mode": "mean", "include_prompt": True}, "mean"),
     ],
 )
@@ -49,14 +47,13 @@ def test_pooling_of_old_and_new_releases(tmp_path, pooling, expected):
 
 
 def test_without_the_module_vectors_are_not_normalized(tmp_path):
-    folder = write(tmp_path, {"pooling_mode": "mean"}, TYPES[:2])
+    folder = write(tmp_path, types=TYPES[:2])
     assert not VectorForm.find(folder).normalize
 
 
 def test_prompts_and_length_are_kept(tmp_path):
     folder = write(
         tmp_path,
-        {"pooling_mode": "mean"},
         texts={"max_seq_length": 96},
         config={
             "prompts": {"query": "query: ", "document": ""},
@@ -73,13 +70,13 @@ def test_prompts_and_length_are_kept(tmp_path):
 
 def test_a_default_prompt_that_is_not_there_is_refused(tmp_path):
     config = {"prompts": {"query": "q: "}, "default_prompt_name": "nope"}
-    folder = write(tmp_path, {"pooling_mode": "mean"}, config=config)
+    folder = write(tmp_path, config=config)
     with pytest.raises(ValueError, match="'nope'.*query"):
         VectorForm.find(folder)
 
 
 def test_length_of_new_releases_is_the_tokenizers(tmp_path):
-    folder = write(tmp_path, {"pooling_mode": "mean"})
+    folder = write(tmp_path)
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps({"model_max_length": 77}))
     assert vector_form.read_max_seq_length(folder) == 77
@@ -98,24 +95,19 @@ def test_conversions_keep_the_longest_text(goldens, tmp_path):
     assert modeling.load(again).max_seq_length == 20
 
 
+TWO_POOLINGS = {"pooling_mode_cls_token": 1, "pooling_mode_max_tokens": 1}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"types": (*TYPES[:2], "Dense")}, "Pooling, Dense"),
         ({"types": ("Pooling", "Transformer")}, "Pooling, Transformer"),
         ({"pooling": {"pooling_mode": "lasttoken"}}, "lasttoken"),
+        ({"pooling": TWO_POOLINGS}, "cls and max"),
         (
             {
-                "pooling": {
-                    "pooling_mode_cls_token": True,
-                    "pooling_mode_max_tokens": True,
-                }
-            },
-            "cls and max",
-        ),
-        (
-            {
-                "pooling": {"pooling_mode": "mean", "include_prompt": False},
+                "pooling": MEAN | {"include_prompt": False},
                 "config": {"prompts": {"query": "q: "}},
             },
             "include_prompt",
@@ -124,17 +116,17 @@ def test_conversions_keep_the_longest_text(goldens, tmp_path):
     ],
 )
 def test_what_is_not_known_is_refused_by_its_name(tmp_path, changes, message):
+    folder = write(tmp_path, **changes)
     with pytest.raises(ValueError, match=message):
-        VectorForm.find(
-            write(tmp_path, **({"pooling": {"pooling_mode": "mean"}} | changes))
-        )
+        VectorForm.find(folder)
 
 
 def test_damaged_modules_are_refused(tmp_path):
-    folder = write(tmp_path, {"pooling_mode": "mean"})
-    for damaged in ("[", "{}", '[{"type": "a"}]'):
+    folder = write(tmp_path)
+    no_string = '[{"type": 1, "path": ""}]'
+    for damaged in ("[", "{}", '[{"type": "a"}]', no_string):
         (tmp_path / "modules.json").write_text(damaged)
-        with pytest.raises(ValueError, match="modules.json is damaged"):
+        with pytest.raises(ValueError, match="modules.json.* is damaged"):
             VectorForm.find(folder)
 
 
@@ -148,17 +140,8 @@ def test_damaged_modules_are_refused(tmp_path):
     ],
 )
 def test_values_of_another_type_are_damage(tmp_path, changes):
-    folder = write(
-        tmp_path, **({"pooling": {"pooling_mode": "mean"}} | changes)
-    )
+    folder = write(tmp_path, **changes)
     with pytest.raises(ValueError, match="is damaged .*get the folder again"):
-        VectorForm.find(folder)
-
-
-def test_a_module_whose_type_is_no_string_is_damage(tmp_path):
-    folder = write(tmp_path, {"pooling_mode": "mean"})
-    (tmp_path / "modules.json").write_text('[{"type": 1, "path": ""}]')
-    with pytest.raises(ValueError, match="modules.json, .* is damaged"):
         VectorForm.find(folder)
 
 
@@ -174,11 +157,8 @@ def test_what_is_written_is_read_again(tmp_path):
     vector_form.write_theirs(str(tmp_path), form, 32)
     assert VectorForm.find(str(tmp_path)) == form
     assert vector_form.read_max_seq_length(str(tmp_path)) == 64
-    types = [
-        module["type"]
-        for module in json.loads((tmp_path / "modules.json").read_text())
-    ]
-    assert types == [
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    assert [module["type"] for module in modules] == [
         "sentence_transformers.models.Transformer",
         "sentence_transformers.models.Pooling",
     ]

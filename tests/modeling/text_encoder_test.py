@@ -1,6 +1,7 @@
 """`TextEncoder`: strings to the rows of the Python tokenizer, in any model."""
 
 import json
+import pathlib
 import shutil
 
 import keras
@@ -13,6 +14,7 @@ from data.finetuning import features
 from data.tasks import InputExample
 from data.text.tokenization import FullTokenizer
 from tests.support import fork_server
+from tests.support.model_folder_support import write_original
 
 TEXTS = [
     "The man went to the café.",
@@ -54,10 +56,7 @@ def vocab_file(goldens):
 
 @pytest.fixture
 def folder(goldens, tmp_path):
-    shutil.copytree(goldens / "model/init", tmp_path / "uncased")
-    for name in ("bert_config.json", "vocab.txt"):
-        shutil.copy(goldens / name, tmp_path / "uncased")
-    return str(tmp_path / "uncased")
+    return str(write_original(goldens, tmp_path / "uncased"))
 
 
 @pytest.mark.parametrize("length", [5, 16, 64])
@@ -82,7 +81,7 @@ def test_a_folder_says_case_and_length(folder, vocab_file):
 
 
 @pytest.mark.parametrize(
-    ("files", "expected"),
+    ("files", "length"),
     [
         ({"sentence_vectors.json": {"max_seq_length": 20}}, 20),
         (
@@ -93,20 +92,16 @@ def test_a_folder_says_case_and_length(folder, vocab_file):
             24,
         ),
         # More than the model's positions.
-        ({"sentence_vectors.json": {"max_seq_length": 9999}}, None),
+        ({"sentence_vectors.json": {"max_seq_length": 9999}}, 9999),
     ],
 )
-def test_a_folder_of_vectors_says_the_length(folder, tmp_path, files, expected):
-    copy = shutil.copytree(folder, tmp_path / "copy")
+def test_a_folder_of_vectors_says_the_length(folder, files, length):
     for name, content in files.items():
-        (copy / name).write_text(json.dumps(content))
-    loaded = modeling.load(copy, kind="encoder")
-    layer = modeling.TextEncoder(copy)
-    if expected is None:
-        expected = loaded.config.max_position_embeddings
-    else:
-        assert loaded.max_seq_length == expected
-    assert layer.max_seq_length == expected
+        pathlib.Path(folder, name).write_text(json.dumps(content))
+    loaded = modeling.load(folder, kind="encoder")
+    assert loaded.max_seq_length == length
+    positions = loaded.config.max_position_embeddings
+    assert modeling.TextEncoder(folder).max_seq_length == min(length, positions)
 
 
 def test_never_split_keeps_masks_whole(vocab_file):

@@ -1,14 +1,16 @@
 """modeling/README.md says what is true."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 import modeling
-from modeling import BertConfig, BertModel
 from tests.support import huggingface_support as theirs
+from tests.support.model_folder_support import (
+    write_huggingface,
+    write_original,
+)
 
 
 @pytest.fixture
@@ -26,9 +28,7 @@ def run_code(tour, section):
 def test_the_three_lines_load_the_originals_weights(
     tour, goldens, tmp_path, monkeypatch, capsys
 ):
-    shutil.copytree(goldens / "model/init", tmp_path / "uncased")
-    shutil.copy(goldens / "bert_config.json", tmp_path / "uncased")
-    shutil.copy(goldens / "vocab.txt", tmp_path / "uncased")
+    write_original(goldens, tmp_path / "uncased")
     monkeypatch.chdir(tmp_path)
     names = run_code(tour, "Weights in three lines")
     ids, output = names["ids"], names["output"]
@@ -41,8 +41,7 @@ def test_the_three_lines_load_the_originals_weights(
 def test_they_load_hugging_faces_weights_too(
     tour, goldens, tmp_path, monkeypatch, capsys
 ):
-    theirs.write_folder(tmp_path / "uncased", theirs.tensors_of())
-    shutil.copy(goldens / "vocab.txt", tmp_path / "uncased")
+    write_huggingface(goldens, tmp_path / "uncased")
     monkeypatch.chdir(tmp_path)
     output = run_code(tour, "Weights in three lines")["output"]
     assert output.get_pooled_output().shape == (1, theirs.H)
@@ -59,12 +58,6 @@ def test_a_keras_model_trains_and_is_saved(tour, tmp_path, monkeypatch):
     )
 
 
-def test_the_example_of_a_name_is_one():
-    model = BertModel(BertConfig(vocab_size=7, num_hidden_layers=1))
-    names = {variable.path for variable in model.trainable_variables}
-    assert "bert/encoder/layer_0/attention/self/query/kernel" in names
-
-
 def test_the_package_gives_its_classes_when_they_are_asked_for():
     assert {*modeling.__all__} <= {*dir(modeling)}
     for name in modeling.__all__:
@@ -74,9 +67,7 @@ def test_the_package_gives_its_classes_when_they_are_asked_for():
 
 
 def test_a_keras_model_takes_strings(tour, goldens, tmp_path, monkeypatch):
-    shutil.copytree(goldens / "model/init", tmp_path / "uncased")
-    shutil.copy(goldens / "bert_config.json", tmp_path / "uncased")
-    shutil.copy(goldens / "vocab.txt", tmp_path / "uncased")
+    write_original(goldens, tmp_path / "uncased")
     monkeypatch.chdir(tmp_path)
     (code,) = re.findall("takes strings:\n\n```python\n(.*?)```", tour, re.S)
     exec(code, {})

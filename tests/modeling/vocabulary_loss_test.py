@@ -42,6 +42,34 @@ def results(loss_of, *arguments, weights):
     return [tf.cast(x, tf.float32).numpy() for x in step(*arguments)]
 
 
+# Two rows have one label: what both pick from the table adds up.
+LABELS = tf.constant([0, 4, 30, 7, 7])
+WEIGHTS = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
+
+
+def five_rows(dtype, labels=LABELS):
+    """The arguments of a loss over 31 words."""
+    x = tf.cast(normal(5, 6), dtype)
+    return x, 2 * normal(31, 6), normal(31), labels
+
+
+def assert_near(found, wanted, arguments, dtype, num_roundings):
+    """Asserts that `results` differ by roundings only; hits not at all.
+
+    The error of a logit is that of a loss, and the relative error of a
+    probability and so of a gradient.
+    """
+    x, table, bias, _ = arguments
+    logits = tf.matmul(tf.cast(x, tf.float32), table, transpose_b=True) + bias
+    scale = rounding.root_mean_square(logits)
+    (loss, hits, *gradients), (want, want_hits, *want_gradients) = found, wanted
+    rounding.assert_near(loss, want, dtype, num_roundings, scale)
+    np.testing.assert_array_equal(hits, want_hits)
+    for got, want in zip(gradients, want_gradients, strict=True):
+        size = scale * rounding.root_mean_square(want)
+        rounding.assert_near(got, want, dtype, num_roundings, size)
+
+
 def of_logits(logits, labels, weights):
     """The same of given logits: the table holds them, and x looks them up."""
     logits = tf.constant(logits)
@@ -56,26 +84,14 @@ def of_logits(logits, labels, weights):
 
 @pytest.mark.parametrize("dtype", rounding.UNITS)
 def test_losses_and_gradients_are_those_of_cross_entropy(dtype):
-    # Two rows have one label: what both pick from the table adds up.
-    labels = tf.constant([0, 4, 30, 7, 7])
-    weights = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
-    x, table, bias = tf.cast(normal(5, 6), dtype), 2 * normal(31, 6), normal(31)
+    arguments = five_rows(dtype)
     ours, theirs = (
-        results(function, x, table, bias, labels, weights=weights)
+        results(function, *arguments, weights=WEIGHTS)
         for function in (vocabulary_loss, plain_loss)
     )
-    # The error of a logit is that of a loss, and the relative error of a
-    # probability and so of a gradient. In float32 sums round: of 6 products
-    # and of 31 exponentials.
-    logits = tf.matmul(tf.cast(x, tf.float32), table, transpose_b=True) + bias
-    scale = rounding.root_mean_square(logits)
+    # In float32 sums round: of 6 products and of 31 exponentials.
     num_roundings = 6 + 31 if dtype == "float32" else LOGITS
-    (loss, hits, *gradients), (want, want_hits, *want_gradients) = ours, theirs
-    rounding.assert_near(loss, want, dtype, num_roundings, scale)
-    np.testing.assert_array_equal(hits, want_hits)
-    for got, want in zip(gradients, want_gradients, strict=True):
-        size = scale * rounding.root_mean_square(want)
-        rounding.assert_near(got, want, dtype, num_roundings, size)
+    assert_near(ours, theirs, arguments, dtype, num_roundings)
 
 
 def test_a_label_without_a_probability_has_a_loss_all_the_same():
@@ -155,11 +171,13 @@ def test_words_told_with_certainty_keep_their_gradient(dtype):
         assert error < tolerance
 
 
-def test_the_highest_of_many_is_found_below_zero_too():
+@pytest.mark.parametrize("form", [kernels.Form.PLAIN, kernels.Form.STANDARD])
+def test_the_highest_of_many_is_found_below_zero_too(form):
     logits = 3 * normal(40, 500).numpy() - 10.0
     labels = logits.argmax(axis=1).astype(np.int32)
     for shift in (0, 1):
-        _, hit, *_ = of_logits(logits, (labels + shift) % 500, [1.0] * 40)
+        with kernels.form(form):
+            _, hit, *_ = of_logits(logits, (labels + shift) % 500, [1.0] * 40)
         np.testing.assert_array_equal(hit, np.full(40, 1.0 - shift))
 
 
@@ -168,13 +186,11 @@ def test_the_highest_of_many_is_found_below_zero_too():
 def test_the_operations_for_a_gpu_and_a_tpu_give_the_same_bits(
     dtype, device, monkeypatch
 ):
-    labels = tf.constant([0, 4, 30, 7, 12])
-    weights = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
-    x = tf.cast(normal(5, 6), dtype)
-    arguments = x, 2 * normal(31, 6), normal(31), labels
-    on_cpu = results(vocabulary_loss, *arguments, weights=weights)
+    # Of two rows with one label the sum may have another order.
+    arguments = five_rows(dtype, tf.constant([0, 4, 30, 7, 12]))
+    on_cpu = results(vocabulary_loss, *arguments, weights=WEIGHTS)
     monkeypatch.setattr(vocabulary, device, lambda: True)
-    found = results(vocabulary_loss, *arguments, weights=weights)
+    found = results(vocabulary_loss, *arguments, weights=WEIGHTS)
     for one, other in zip(on_cpu, found, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -219,39 +235,27 @@ def test_a_tpu_scatters_nothing(monkeypatch):
 def test_parts_give_what_the_whole_gives(
     dtype, num_rows, rows_at_once, monkeypatch
 ):
-    logits = 31 * rows_at_once + 1
-    monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", logits)
-    labels = tf.constant([0, 4, 30, 7, 7])
-    weights = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
-    x, table, bias = tf.cast(normal(5, 6), dtype), 2 * normal(31, 6), normal(31)
+    monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", 31 * rows_at_once + 1)
+    arguments = five_rows(dtype)
 
     def in_parts(x, table, bias, labels):
         x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=[num_rows, 6])
         return vocabulary_loss_in_parts(x, table, bias, labels)
 
     got, want = (
-        results(function, x, table, bias, labels, weights=weights)
+        results(function, *arguments, weights=WEIGHTS)
         for function in (in_parts, vocabulary_loss)
     )
-    np.testing.assert_array_equal(got[1], want[1])
     # Each of two results rounds the sums of its rows: 5 in 16 bits, and in
     # float32 of 6 products and 31 exponentials too.
     num_roundings = 2 * (5 + (6 + 31 if dtype == "float32" else LOGITS))
-    # As above: the error of a logit is the relative error of a gradient.
-    logits = tf.matmul(tf.cast(x, tf.float32), table, transpose_b=True) + bias
-    scale = rounding.root_mean_square(logits)
-    rounding.assert_near(got[0], want[0], dtype, num_roundings, scale)
-    for found, expected in zip(got[2:], want[2:], strict=True):
-        size = scale * rounding.root_mean_square(expected)
-        rounding.assert_near(found, expected, dtype, num_roundings, size)
+    assert_near(got, want, arguments, dtype, num_roundings)
 
 
 @pytest.mark.parametrize("form", [kernels.Form.PLAIN, kernels.Form.STANDARD])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_parts_take_a_table_that_a_layer_has_cast(dtype, form, monkeypatch):
     monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", 31 * 2)
-    labels, weights = tf.constant([0, 4, 30, 7, 7]), tf.ones([5])
-    x, table, bias = tf.cast(normal(5, 6), dtype), normal(31, 6), normal(31)
 
     def cast_first(x, table, bias, labels):
         narrow = tf.cast(table, dtype), tf.cast(bias, dtype)
@@ -259,7 +263,7 @@ def test_parts_take_a_table_that_a_layer_has_cast(dtype, form, monkeypatch):
 
     with kernels.form(form):
         got, want = (
-            results(function, x, table, bias, labels, weights=weights)
+            results(function, *five_rows(dtype), weights=tf.ones([5]))
             for function in (cast_first, vocabulary_loss_in_parts)
         )
     for found, expected in zip(got[:3], want[:3], strict=True):

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.support import fork_server
-from tests.support.extraction_support import assert_golden
 from tests.support.model_folder_support import write_huggingface
+from tests.support.vectors_support import assert_golden
 
 
 def run(goldens, input_file, output_file, *flags, devices=1):
@@ -71,4 +71,4 @@ def test_two_devices_and_an_odd_number_of_lines(goldens, tmp_path):
         devices=2,
     )
     assert "Computing on 2 CPU device(s) by MirroredStrategy" in done.stderr
-    assert_golden(tmp_path / "vectors.jsonl", goldens, count=5)
+    assert_golden(tmp_path / "vectors.jsonl", goldens, num_lines=5)

@@ -60,11 +60,7 @@ def test_a_share_of_a_file_is_drawn(tmp_path, begun):
             (["a", "b"], ["O", "B-x"]),
             TaggingExample("", ("a", "b"), ("O", "B-x")),
         ),
-        (
-            "choice",
-            ("a", "b", "c", 1),
-            ChoiceExample("", ["a", "a"], ("b", "c"), "1"),
-        ),
+        ("choice", (*"abc", 1), ChoiceExample("", ["a"] * 2, ("b", "c"), "1")),
     ],
 )
 def test_other_kinds(tmp_path, begun, kind, row, example):
@@ -94,9 +90,7 @@ def test_the_dev_set_of_a_stopped_call_is_not_that_of_the_next(
         (tmp_path / "task.json").write_text(json.dumps(described))
     begun(table, tmp_path, dev=dev)
     # Its rows are trained on now.
-    assert {path.name for path in (tmp_path / "data").iterdir()} == {
-        "train.jsonl"
-    }
+    assert [x.name for x in (tmp_path / "data").iterdir()] == ["train.jsonl"]
 
 
 def test_the_tables_of_finished_trials_stay(tmp_path):
@@ -113,19 +107,14 @@ def test_the_tables_of_finished_trials_stay(tmp_path):
 @pytest.mark.parametrize(
     ("train", "changes", "message"),
     [
-        (
-            Frame(review=["a"], label=["x"]),
-            {},
-            "no column 'text'; the columns are review, label. Name them",
-        ),
+        (Frame(review=[], label=[]), {}, "no column 'text'; .* review, label."),
         (TABLE, {"dev": Frame(text=["a"])}, "dev has no column 'label'"),
         ([], {}, "train has no row; expected one at least"),
         (
             TABLE,
             {"learning_rat": 1},
-            "no setting 'learning_rat' .* learning_rate",
+            "no setting .*learning_rat' .*learning_rate",
         ),
-        (TABLE, {"output_directory": 1}, "no setting 'output_directory'"),
         (TABLE, {"task_name": "cola"}, "there is no setting 'task_name'"),
         (TABLE, {"learning_rate": 0}, "learning_rate=0.0; it must be above 0"),
         (TABLE, {"dev": 0.1}, "a share of 0.1 for the dev set: 2 training ro"),
@@ -146,18 +135,10 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"metrics": "f1"},
-            "--metrics='f1'; it must be a list, each item a str",
-        ),
+        ({"metrics": "f1"}, "--metrics='f1'; it must be a list"),
         ({"labels": "yes,no"}, "--labels='yes,no'; it must be a list"),
-        ({"seed": "3"}, "--seed='3'; it must be a whole number, not a val"),
         ({"seed": 3.5}, "--seed=3.5; it must be a whole number"),
-        ({"seed": None}, "--seed=None; it must be a whole number"),
-        (
-            {"learning_rate": "1e-3"},
-            "--learning_rate='1e-3'; it must be a number",
-        ),
+        ({"learning_rate": "1e-3"}, "--learning_rate='1e-3'; it must be a num"),
         ({"do_lower_case": 1}, "--do_lower_case=1; it must be True or False"),
         ({"label": 3}, "--label_column=3; it must be a string"),
         ({"text": 3}, "--text_columns=3; it must be a list"),

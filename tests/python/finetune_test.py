@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import bert
-from tests.support import fork_server, rounding
+from tests.support import fork_server
 from tests.support.python_tables import LABELS, QUICK, TEXTS, Frame
+from tests.support.serving_support import close
 
 REVIEWS = QUICK | {"text": "review", "label": "stars"}
 TABLE = Frame(review=TEXTS, stars=LABELS)
@@ -62,27 +63,18 @@ def test_the_folder_is_that_of_the_program(tuned, released):
     ):
         assert (folder / name).read_bytes() == (mine / name).read_bytes(), name
     written = json.loads((folder / "metrics.json").read_text())
-    assert metrics
-    for name, value in metrics.items():
-        assert written["dev"][name] == value
+    assert metrics and metrics.items() <= written["dev"].items()
 
 
 def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
     folder, _ = tuned
     model = bert.load(str(folder))
-    assert (model.kind, model.loaded.labels) == (
-        "classification",
-        ["no", "yes"],
-    )
+    assert model.kind == "classification"
+    assert model.loaded.labels == ["no", "yes"]
     texts = [*TEXTS[:5], "", "to be " * 40]
     written = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
     for answer, row in zip(model.predict(texts), written, strict=True):
-        np.testing.assert_allclose(
-            list(answer["probabilities"].values()),
-            row,
-            rtol=0,
-            atol=rounding.EQUAL,
-        )
+        close([*answer["probabilities"].values()], row)
         assert answer["label"] == ("no", "yes")[row.argmax()]
 
 
@@ -91,10 +83,7 @@ def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
     [
         {"text": TEXTS, "label": LABELS},
         list(zip(TEXTS, LABELS, strict=True)),
-        [
-            {"text": text, "label": label}
-            for text, label in zip(TEXTS, LABELS, strict=True)
-        ],
+        [{"text": x, "label": y} for x, y in zip(TEXTS, LABELS, strict=True)],
     ],
     ids=["columns", "tuples", "dicts"],
 )

@@ -1,5 +1,8 @@
 """bert.load: what a model or a folder cannot answer."""
 
+import functools
+import math
+
 import pytest
 
 import bert
@@ -40,15 +43,9 @@ def test_what_is_no_list_of_texts_is_refused(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda m: m.encode(["a", float("nan")]),
-            r"texts\[1\] is nan, expected a string or a pair of strings",
-        ),
+        (lambda m: m.encode(["a", math.nan]), r"texts\[1\] is nan, expected"),
         (lambda m: m.encode([("a", "b", "c")]), r"texts\[0\] is \('a', 'b', "),
-        (
-            lambda m: m.encode(["a"], pooling="none"),
-            "'none'; call encode_words",
-        ),
+        (lambda m: m.encode(["a"], pooling="none"), "call encode_words"),
         (lambda m: m.encode(["a"], pooling="sum"), "--pooling=sum; it must be"),
         (lambda m: m.encode(["a"], layers=(3,)), "there is no layer 3; the mo"),
         (
@@ -57,19 +54,12 @@ def test_what_is_no_list_of_texts_is_refused(
         ),
         (lambda m: m.encode(["a"], batch_size=0), "batch_size is 0, expected"),
         (lambda m: m.fill_mask(["a [MASK]", 3]), r"texts\[1\] is 3, expected"),
-        (
-            lambda m: m.fill_mask(["a [MASK]", "b"]),
-            r"texts\[1\] is 'b' without a \[MASK\]",
-        ),
-        (
-            lambda m: m.fill_mask(["[MASK]"], top_k=0),
-            "top_k is 0, expected 1 to 1200",
-        ),
+        (lambda m: m.fill_mask(["[MASK]", "b"]), r"texts\[1\] is 'b' without"),
+        (lambda m: m.fill_mask(["[MASK]"], top_k=0), "top_k is 0, expected 1"),
         (
             lambda m: m.predict(["a"]),
-            "is a model of the kind pretraining, but predict needs "
-            "classification or multilabel or regression or choice. Call "
-            "fill_mask, or load another model",
+            "of the kind pretraining, but predict needs classification or "
+            "multilabel or regression or choice. Call fill_mask, or load anoth",
         ),
         (lambda m: m.answer([("a", "b")]), "but answer needs span. Call fill"),
         (lambda m: m.entities(["a"]), "but entities needs tagging. Call fill"),
@@ -92,20 +82,16 @@ def test_an_encoder_answers_nothing(three_layers):
 @pytest.mark.parametrize(
     ("kind", "make_model"),
     [
-        (
-            "classification",
-            lambda config: TaskModel(config, "classification", 2),
-        ),
-        ("choice", lambda config: TaskModel(config, "choice", 2)),
-        ("span", SpanModel),
-    ],
+        (kind, functools.partial(TaskModel, kind=kind, num_labels=2))
+        for kind in ("classification", "choice")
+    ]
+    + [("span", SpanModel)],
 )
 def test_a_model_with_one_segment_type_refuses_pairs(
     goldens, tmp_path, kind, make_model
 ):
-    folder = write_with(
-        goldens, tmp_path / "one", make_model, type_vocab_size=1
-    )
+    one = tmp_path / "one"
+    folder = write_with(goldens, one, make_model, type_vocab_size=1)
     options = {"num_choices": 2} if kind == "choice" else {}
     model = bert.load(folder, kind=kind, **options)
     pair = ("the man", ["he", "she"] if kind == "choice" else "the dog")
@@ -115,12 +101,9 @@ def test_a_model_with_one_segment_type_refuses_pairs(
     if kind != "classification":
         return
     assert model.predict(["the man"])[0]["label"] in "01"
-    for call in (
-        lambda: model.encode(["a", ("the man", "the dog")]),
-        lambda: model.encode_words(["a", ("the man", "the dog")]),
-    ):
+    for call in model.encode, model.encode_words:
         with pytest.raises(ValueError, match=rf"texts\[1\]: .*{reason}"):
-            call()
+            call(["a", ("the man", "the dog")])
     with pytest.raises(ValueError, match=reason):
         model.attention(("the man", "the dog"))
     assert len(model.encode(["a", ("the man", "")])) == 2

@@ -5,10 +5,7 @@ import pytest
 
 import bert
 from tests.support import rounding
-from tests.support.serving_support import (
-    TEXTS,
-    close,
-)
+from tests.support.serving_support import TEXTS, close
 from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.run_options import DeviceOptions
 from training.runs import vectors as extraction

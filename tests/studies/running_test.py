@@ -61,6 +61,14 @@ def table(folder):
         return list(csv.reader(file, delimiter="\t"))[1:]
 
 
+def treebank(folder):
+    """The data of a study: one sentence to train on, one to score."""
+    folder.mkdir()
+    for name in "train", "dev":
+        (folder / f"{name}.conllu").write_text("One.\n")
+    return StudyData(conllu_dir=str(folder))
+
+
 def test_finished_runs_are_not_repeated(tmp_path):
     made = run(tmp_path)
     assert len(made) == len(set(made)) == NUM_RUNS
@@ -136,14 +144,11 @@ def test_further_seeds_can_be_added(tmp_path):
 
 
 def test_a_command_for_less_keeps_what_is_done(tmp_path):
-    conllu, out = tmp_path / "conllu", tmp_path / "out"
-    conllu.mkdir()
-    for name in "train", "dev":
-        (conllu / f"{name}.conllu").write_text("One.\n")
-    run(out, given=StudyData(conllu_dir=str(conllu)), num_trials=2)
+    given, out = treebank(tmp_path / "conllu"), tmp_path / "out"
+    run(out, given=given, num_trials=2)
     before = table(out)
     assert {name for _, name, *_ in before} >= {"tags"}
-    run(out, given=StudyData(conllu_dir=str(conllu)), num_trials=1)
+    run(out, given=given, num_trials=1)
     assert table(out) == before
     run(out, rows=("base",), num_trials=1)
     kept = [row for row in table(out) if row[1] != "casing"]
@@ -216,10 +221,7 @@ def test_a_damaged_record_of_a_run_is_named(tmp_path, lost):
 
 def test_rows_of_other_data_are_refused_before_any_run(tmp_path):
     conllu, out = tmp_path / "conllu", tmp_path / "out"
-    conllu.mkdir()
-    for name in "train", "dev":
-        (conllu / f"{name}.conllu").write_text("One.\n")
-    given = StudyData(conllu_dir=str(conllu))
+    given = treebank(conllu)
     assert run(out, given=given, rows=("base",))
     assert run(out, given=given, rows=("better",))
     (conllu / "dev.conllu").write_text("Other.\n")
@@ -249,9 +251,7 @@ def test_rows_of_a_set_by_name_are_refused_beside_those_of_files(tmp_path):
 
 def test_other_weights_at_the_same_path_are_refused(goldens, tmp_path):
     model, out = write_original(goldens, tmp_path / "model"), tmp_path / "out"
-    for name in "train", "dev":
-        (tmp_path / f"{name}.conllu").write_text("One.\n")
-    given = StudyData(init_checkpoint=str(model), conllu_dir=str(tmp_path))
+    given = treebank(tmp_path / "conllu").replace(init_checkpoint=str(model))
     assert run(out, given=given, rows=("base",))
     weights = checkpoints.open_checkpoint(str(model))
     values = {name: weights.read(name) for name in weights.shapes}

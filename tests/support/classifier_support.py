@@ -3,9 +3,9 @@
 import json
 
 import numpy as np
-import tensorflow as tf
 
 from data.records import feature_spec, input_pipeline
+from tests.support.records_support import write_examples
 
 
 def specs_of(kind, seq_length, num_labels):
@@ -74,10 +74,7 @@ def write_records(
     columns = columns_of(
         kind, lengths, seq_length=seq_length, num_labels=num_labels
     )
-    path = str(folder / f"{kind}.tf_record")
-    with tf.io.TFRecordWriter(path) as writer:
-        for record in feature_spec.encode_examples(specs, columns):
-            writer.write(record)
+    path = write_examples(folder / f"{kind}.tf_record", specs, columns)
     return input_pipeline.open_records([path], specs, limits={})
 
 

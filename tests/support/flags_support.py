@@ -1,8 +1,8 @@
 """The flags of the programs, without TensorFlow and without any work."""
 
 import json
-import subprocess
-import sys
+
+from tests.support import fork_server
 
 # Defines a program's flags, then runs `main` on command after command, in an
 # empty folder, up to the first import of TensorFlow or the first file that is
@@ -71,13 +71,7 @@ def parse(program, commands, root):
       are given; `described`: flag -> type, default, choices, whether it is
       new and whether it is required, without the flags of absl.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, program],
-        input=json.dumps(commands),
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = fork_server.cold_python(
+        "-c", _SCRIPT, program, input=json.dumps(commands), cwd=root
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])

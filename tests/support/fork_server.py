@@ -167,6 +167,30 @@ def python(*arguments, code=0, cwd=ROOT, **how):
     return done
 
 
+def cold_python(*arguments, code=0, cwd=ROOT, **how):
+    """Runs a Python that has loaded nothing yet to its end.
+
+    Args:
+      arguments: as on a command line.
+      code: the exit status that it must have.
+      cwd: the folder to start it in.
+      how: see `subprocess.run`.
+
+    Returns:
+      A `subprocess.CompletedProcess`.
+    """
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        **how,
+    )
+    assert done.returncode == code, (done.returncode, done.stderr[-3000:])
+    return done
+
+
 def _warm_up():
     """Imports what the programs import; computes nothing with TensorFlow."""
     import training.convert.conversion  # noqa: F401

@@ -10,15 +10,11 @@ SAVE_STEPS = 4
 
 
 def make_finetuning(goldens, folder, program, *flags, save_steps=SAVE_STEPS):
-    config = json.loads((goldens / "bert_config.json").read_text())
-    config["num_hidden_layers"] = 1
-    path = folder.parent / "config.json"
-    path.write_text(json.dumps(config))
     arguments = [
         sys.executable,
         program,
         f"--vocab_file={goldens}/vocab.txt",
-        f"--bert_config_file={path}",
+        f"--bert_config_file={goldens}/first_layer.json",
         f"--output_dir={folder}",
         "--do_train",
         "--train_batch_size=8",
@@ -48,12 +44,8 @@ def make_classifier(goldens, folder, epochs, *flags, **options):
 
 
 def make_pretraining(goldens, folder, num_steps, *flags, save_steps=SAVE_STEPS):
-    config = json.loads((goldens / "bert_config.json").read_text())
-    config |= {
-        "num_hidden_layers": 1,
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-    }
+    config = json.loads((goldens / "first_layer.json").read_text())
+    config |= {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
     path = folder.parent / "config.json"
     path.write_text(json.dumps(config))
     arguments = command(

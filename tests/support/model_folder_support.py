@@ -7,7 +7,7 @@ import numpy as np
 
 from modeling import BertConfig, checkpoints
 from tests.support import huggingface_support as theirs
-from tests.support.model_folders import write_released
+from tests.support.model_folders import change_json, write_released
 
 
 def write_original(goldens, folder, config="bert_config.json"):
@@ -24,16 +24,34 @@ def write_huggingface(goldens, folder, architecture="BertModel", **config):
     return tensors
 
 
+def variables_of(model):
+    """Name in a checkpoint -> variable, of a layer or an objective."""
+    return checkpoints.variables_by_name(getattr(model, "layers", [model]))
+
+
+def write_weights(path, model):
+    """Writes the checkpoint of a layer or an objective; returns its prefix."""
+    values = {name: v.numpy() for name, v in variables_of(model).items()}
+    checkpoints.write(str(path), values)
+    return str(path)
+
+
+def load_weights(path, model):
+    """Reads a checkpoint into a layer or an objective; returns the report."""
+    return checkpoints.init_from_checkpoint(str(path), variables_of(model))
+
+
+def change_description(folder, **changes):
+    """Changes what task.json of a finished run says; returns what it said."""
+    return change_json(folder / "task.json", **changes)
+
+
 def write_with(goldens, folder, make_model, **sizes):
     """A folder as the original's programs leave them, with random weights."""
     config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
     config = dataclasses.replace(config, **sizes)
     folder.mkdir(parents=True)
-    weights = checkpoints.variables_by_name(make_model(config).layers)
-    checkpoints.write(
-        str(folder / "bert_model.ckpt"),
-        {name: v.numpy() for name, v in weights.items()},
-    )
+    write_weights(folder / "bert_model.ckpt", make_model(config))
     (folder / "bert_config.json").write_text(config.to_json_string())
     shutil.copy(goldens / "vocab.txt", folder)
     return str(folder)
@@ -42,10 +60,7 @@ def write_with(goldens, folder, make_model, **sizes):
 def assert_has_weights(loaded, path):
     """All variables of the model are those of a checkpoint, bit for bit."""
     checkpoint = checkpoints.open_checkpoint(str(path))
-    layers = (loaded.model,)
-    if loaded.kind != "encoder":
-        layers = loaded.model.layers
-    variables = checkpoints.variables_by_name(layers)
+    variables = variables_of(loaded.model)
     assert not loaded.report.missing
     assert loaded.report.loaded == tuple(variables)
     for name, variable in variables.items():

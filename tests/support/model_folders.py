@@ -18,9 +18,10 @@ def write_released(goldens, folder, config="first_layer.json"):
 
 
 def change_json(path, **changes):
-    """Writes other values into a JSON file, such as task.json."""
-    values = json.loads(path.read_text("utf-8")) | changes
-    path.write_text(json.dumps(values), "utf-8")
+    """Changes some values in a JSON file; returns what it said before."""
+    before = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(before | changes), "utf-8")
+    return before
 
 
 def description_of(kind, **facts):

@@ -1,9 +1,9 @@
 """A small configuration, and records of every kind for it."""
 
 import numpy as np
-import tensorflow as tf
 
 from data.records import feature_spec
+from tests.support.records_support import write_examples
 
 LENGTH, PREDICTIONS, VOCAB = 12, 3, 40
 CONFIG = {
@@ -49,7 +49,4 @@ def write_records(path, *, masked=False, pairs=False):
         columns["next_sentence_labels"] = rng.integers(0, 2, (16, 1))
     specs = feature_spec.pretraining_features(LENGTH, PREDICTIONS, masked)
     columns = {spec.name: columns[spec.name] for spec in specs}
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in feature_spec.encode_examples(specs, columns):
-            writer.write(record)
-    return str(path)
+    return write_examples(path, specs, columns)

@@ -5,7 +5,6 @@ import sys
 import numpy as np
 
 from modeling import checkpoints
-from tests.support import rounding
 from training.config.pretraining_options import PretrainingOptions
 from training.config.run_options import DeviceOptions, TrainOptions
 
@@ -54,19 +53,6 @@ def assert_same_checkpoint(ours, theirs):
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours[name], value, err_msg=name)
-
-
-def assert_near_weights(ours, theirs):
-    """Equal except for the order of sums."""
-    assert ours.keys() == theirs.keys()
-    for name, value in theirs.items():
-        np.testing.assert_allclose(
-            ours[name],
-            value,
-            atol=rounding.EQUAL,
-            rtol=rounding.EQUAL,
-            err_msg=name,
-        )
 
 
 def latest_step(folder):

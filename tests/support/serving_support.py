@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -14,8 +12,9 @@ from data.tasks import ChoiceExample, InputExample, TaggingExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
-from modeling import BertConfig, SpanModel, TaskModel, checkpoints
-from tests.support import rounding
+from modeling import BertConfig, SpanModel, TaskModel
+from tests.support import fork_server, rounding
+from tests.support.model_folder_support import write_weights
 from tests.support.model_folders import description_of, span_description
 from training.config.run_options import ExportOptions
 from training.export import saved_model
@@ -93,10 +92,9 @@ def finished_run(goldens, folder, kind, is_pair=False, **changes):
     labels = LABELS[kind]
     arguments = {"kind": kind, "num_labels": max(1, len(labels))}
     model = TaskModel(config, **arguments)
-    weights = checkpoints.variables_by_name(model.layers)
-    weights["output_weights"].assign(weights["output_weights"] * 10)
+    model.head.output_weights.assign(model.head.output_weights * 10)
     prefix = folder / "model.ckpt-60"
-    checkpoints.write(str(prefix), {n: v.numpy() for n, v in weights.items()})
+    write_weights(prefix, model)
     (folder / "bert_config.json").write_text(config.to_json_string())
     description_of(
         kind,
@@ -211,22 +209,13 @@ def served(folder, asked, tmp_path, has_text=True):
         return value.hex() if isinstance(value, bytes) else value.tolist()
 
     (tmp_path / "asked.json").write_text(json.dumps(asked, default=as_json))
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-I",  # neither this folder nor PYTHONPATH
-            "-c",
-            SERVER.replace("{imports}", imports),
-            folder,
-            "asked.json",
-            "answers.npz",
-        ],
+    fork_server.cold_python(
+        "-I",  # neither this folder nor PYTHONPATH
+        "-c",
+        SERVER.replace("{imports}", imports),
+        *(folder, "asked.json", "answers.npz"),
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     answers = np.load(tmp_path / "answers.npz")
     return {tuple(name.split()): answers[name] for name in answers.files}
 

@@ -16,23 +16,19 @@ import functools
 import json
 import pathlib
 import sys
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
-from modeling import TaskModel
 from tests.support.classifier_support import write_records
-from tests.support.pretraining_support import read_all
-from tests.training import squad_support
-from tests.training.finetuning_support import open_start
-from training.config.run_options import DeviceOptions, TrainOptions
+from tests.support.pretraining_support import make_options, read_all
+from tests.training import finetuning_support, squad_support
+from training.config.run_options import DeviceOptions
 from training.devices import session, strategy
 from training.finetuning import finetuner
 from training.loop import trainer
 from training.runs import pretraining, questions
-
-# 19 examples, so that the last batch of 4 has 3; trimmed to three lengths.
-LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
 
 
 @contextlib.contextmanager
@@ -47,53 +43,25 @@ def recorded_metrics():
         metrics["names"] = self.metric_names
         return found
 
-    trainer.Trainer.run_steps = recorded
-    try:
+    with mock.patch.object(trainer.Trainer, "run_steps", recorded):
         yield metrics
-    finally:
-        trainer.Trainer.run_steps = run_steps
     columns = np.array(rows).T
     metrics |= dict(zip(metrics.pop("names"), columns, strict=True))
 
 
-def small_config(goldens, out):
-    """The golden model with one block alone, to be traced in less time."""
-    config = json.loads((goldens / "bert_config.json").read_text("utf-8"))
-    path = pathlib.Path(out, "one_block.json")
-    path.write_text(json.dumps(config | {"num_hidden_layers": 1}), "utf-8")
-    return str(path)
-
-
-def train_options(out, **changes):
-    """Options of a loop whose gradients are clipped at first."""
-    return TrainOptions(
-        output_dir=out,
-        **{"learning_rate": 1e-3, "num_train_steps": 1} | changes,
-    )
-
-
 def pretrain(goldens, out, device, accumulation=1):
-    """20 steps and an evaluation."""
+    """20 steps and an evaluation; gradients are clipped at first."""
     with recorded_metrics() as metrics:
         pretraining.run(
-            pretraining.PretrainingOptions(
-                bert_config_file=small_config(goldens, out),
-                input_file=str(
-                    goldens / "pretraining_data/wordpiece_masking.tf_record"
-                ),
-                max_seq_length=64,
-                max_predictions_per_seq=10,
-                do_train=True,
+            make_options(goldens, out).replace(
+                init_checkpoint=None,
+                learning_rate=1e-3,
+                num_train_steps=20,
+                num_warmup_steps=5,
+                gradient_accumulation_steps=accumulation,
                 do_eval=True,
                 eval_batch_size=6,
                 max_eval_steps=3,
-                train=train_options(
-                    out,
-                    train_batch_size=16,
-                    num_train_steps=20,
-                    num_warmup_steps=5,
-                    gradient_accumulation_steps=accumulation,
-                ),
                 device=device,
             )
         )
@@ -105,26 +73,26 @@ def pretrain(goldens, out, device, accumulation=1):
 
 
 def finetune(goldens, out, device, kind, accumulation=1):
-    """20 steps in trimmed, grouped batches; answers to all 19 examples."""
+    """20 steps in trimmed, grouped batches; answers to all 19 examples.
+
+    The last batch of 4 has 3; batches are trimmed to three lengths.
+    """
+    lengths = finetuning_support.LENGTHS
     records = write_records(
-        pathlib.Path(out), LENGTHS, kind=kind, seq_length=64
+        pathlib.Path(out), lengths, kind=kind, seq_length=64
     )
-    options = finetuner.FinetuningOptions(
-        bert_config_file=small_config(goldens, out),
-        max_seq_length=64,
+    options = finetuning_support.make_options(
+        goldens,
+        out,
+        init_checkpoint=None,
         num_train_epochs=8.5,
         eval_batch_size=4,
         predict_batch_size=6,
         group_by_length=True,
-        train=train_options(
-            out,
-            train_batch_size=8,
-            gradient_accumulation_steps=accumulation,
-        ),
+        gradient_accumulation_steps=accumulation,
         device=device,
     )
-    make_model = functools.partial(TaskModel, kind=kind, num_labels=2)
-    run = finetuner.Finetuning(open_start(options, make_model))
+    run = finetuning_support.make_run(options, kind)
     run.model._head_dropout = 0.0
     with recorded_metrics() as metrics:
         assert run.train(records) == 20
@@ -150,12 +118,8 @@ def answer(goldens, out, device):
         count_windows=True,
         num_train_epochs=20.5 * 8 / 384,
         predict_batch_size=10,
-    )
-    options = options.replace(
-        bert_config_file=small_config(goldens, out),
         init_checkpoint=None,
-        device=device,
-    )
+    ).replace(device=device)
     outputs = finetuner.Finetuning.outputs
     found = {}
 
@@ -163,10 +127,9 @@ def answer(goldens, out, device):
         found.update(outputs(self, files))
         return found
 
-    finetuner.Finetuning.outputs = kept
-    with recorded_metrics() as metrics:
+    keeping = mock.patch.object(finetuner.Finetuning, "outputs", kept)
+    with keeping, recorded_metrics() as metrics:
         questions.run(options)
-    finetuner.Finetuning.outputs = outputs
     answers = json.loads(
         pathlib.Path(out, "predictions.json").read_text("utf-8")
     )

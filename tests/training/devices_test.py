@@ -3,6 +3,7 @@
 Dropout is 0: its random numbers are each device's own.
 """
 
+import functools
 import sys
 
 import numpy as np
@@ -64,27 +65,17 @@ def compare(found, want):
         )
 
 
-class Runs:
-    """Results on one device, made once for each precision and set of cases."""
-
-    def __init__(self, goldens, folder):
-        self._goldens = goldens
-        self._folder = folder
-        self._known = {}
-
-    def one_device(self, precision, cases):
-        key = precision, cases
-        if key not in self._known:
-            out = self._folder / f"one{len(self._known)}"
-            (self._known[key],) = results_of(
-                self._goldens, out, "one_device", *key
-            )
-        return self._known[key]
-
-
 @pytest.fixture(scope="module")
-def runs(goldens, tmp_path_factory):
-    return Runs(goldens, tmp_path_factory.mktemp("devices"))
+def on_one_device(goldens, tmp_path_factory):
+    """Results, made once for each precision and set of cases."""
+
+    @functools.cache
+    def run(precision, cases):
+        out = tmp_path_factory.mktemp("one")
+        (results,) = results_of(goldens, out, "one_device", precision, cases)
+        return results
+
+    return run
 
 
 QUICK = ("pretraining", "classification", "squad")
@@ -105,9 +96,9 @@ SLOW = pytest.mark.slow
     [pytest.param("mirrored", marks=SLOW), "multi_worker_mirrored"],
 )
 def test_two_give_what_one_gives(
-    goldens, tmp_path, runs, kind, precision, cases
+    goldens, tmp_path, on_one_device, kind, precision, cases
 ):
-    wanted = runs.one_device(precision, cases)
+    wanted = on_one_device(precision, cases)
     found = results_of(goldens, tmp_path / kind, kind, precision, cases)
     for results in found:  # of each worker
         for name, want in wanted.items():
@@ -127,8 +118,8 @@ def test_two_give_what_one_gives(
                 )
 
 
-def test_all_examples_are_answered_once(runs):
-    results = runs.one_device("float32", QUICK)
+def test_all_examples_are_answered_once(on_one_device):
+    results = on_one_device("float32", QUICK)
     assert len(results["classification"]["eval/losses"]) == 19
     assert len(results["classification"]["predict/predictions"]) == 19
     assert len(results["squad"]["predict/texts"]) > 20

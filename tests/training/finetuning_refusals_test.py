@@ -5,20 +5,17 @@ import re
 import pytest
 
 from modeling import checkpoints
-from tests.training.finetuning_support import make_options, make_run
+from tests.training.finetuning_support import MRPC, make_options, make_run
 from training.finetuning import finetuner
 
 
 def test_a_head_that_reads_the_pooler_needs_it(goldens, tmp_path, caplog):
-    full = checkpoints.Checkpoint(
-        str(goldens / "classifier/MRPC/expected/model.ckpt-16")
-    )
+    full = checkpoints.Checkpoint(str(goldens / MRPC))
     names = [n for n in full.shapes if not n.startswith("bert/pooler/")]
     path = str(tmp_path / "bert_model.ckpt")
     checkpoints.write(path, {n: full.read(n) for n in names})
-    run = make_run(
-        make_options(goldens, tmp_path / "run", init_checkpoint=path)
-    )
+    options = make_options(goldens, tmp_path / "run", init_checkpoint=path)
+    run = make_run(options)
     message = "has no bert/pooler/dense/.* which the output layer reads: it st"
     assert re.search(message, caplog.text)
     message = "has no bert/pooler/dense/.* for this task; train first"
@@ -33,11 +30,8 @@ def test_steps_are_rounded_down(goldens, tmp_path):
     )
     train = finetuner.with_steps(options, 3668)
     assert (train.num_train_steps, train.num_warmup_steps) == (343, 34)
-    with pytest.raises(
-        ValueError,
-        match="^10 training examples in batches of 32, 3.0 times: less than "
-        "one step. Give more examples, a smaller --train_batch_size or more ",
-    ):
+    message = "^10 training examples .* batches of 32, .*--train_batch_size"
+    with pytest.raises(ValueError, match=message):
         finetuner.with_steps(options, 10)
 
 

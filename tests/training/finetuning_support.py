@@ -39,13 +39,25 @@ def make_options(goldens, output_dir, **changes):
     )
 
 
-def outputs_of_devices(script, goldens, folder):
-    """The JSON that a script prints on one and on two devices."""
+# Calls a function of a test module on all devices of a process of its own.
+ON_DEVICES = """
+import importlib, json, pathlib, sys
+from training.config.run_options import DeviceOptions
+module, name, strategy, *folders = sys.argv[1:]
+function = getattr(importlib.import_module(module), name)
+device = DeviceOptions(distribution_strategy=strategy)
+print(json.dumps(function(*map(pathlib.Path, folders), device)))
+"""
+
+
+def on_one_and_two_devices(function, goldens, folder):
+    """What `function(goldens, folder, device_options)` returns on each."""
     found = []
-    for devices in (1, 2):
-        out = folder / str(devices)
+    for devices, strategy in (1, "one_device"), (2, "mirrored"):
+        out = folder / strategy
         out.mkdir()
-        arguments = script, goldens, out, str(devices)
+        called = function.__module__, function.__name__
+        arguments = ON_DEVICES, *called, strategy, goldens, out
         done = fork_server.python("-c", *arguments, devices=devices)
         found.append(json.loads(done.stdout.splitlines()[-1]))
     return found
@@ -96,6 +108,19 @@ def record_losses(monkeypatch):
 
     monkeypatch.setattr(trainer.Trainer, "run_steps", recorded)
     return losses
+
+
+def losses_with_and_without(flag, make_run, options, train_files, monkeypatch):
+    """The losses with a flag of the training and without, without dropout."""
+    found = []
+    for value in (True, False):
+        folder = f"{options.train.output_dir}/{value}"
+        run = make_run(options.replace(**{flag: value}, output_dir=folder))
+        run.model._head_dropout = 0.0
+        with monkeypatch.context() as patch:
+            found.append(record_losses(patch))
+            run.train(train_files)
+    return found
 
 
 def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):

@@ -3,25 +3,17 @@
 import datetime
 import json
 import logging
-import pathlib
-import subprocess
 import sys
 
 import pytest
 
+from tests.support import fork_server
 from training.json_log import JsonFormatter
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def entries(*flags):
-    done = subprocess.run(
-        [sys.executable, ROOT / "build_vocab.py", "--log_format=json", *flags],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
+    command = "build_vocab.py", "--log_format=json", *flags
+    done = fork_server.cold_python(*command, code=1)
     return [json.loads(line) for line in done.stderr.splitlines()]
 
 
@@ -68,13 +60,7 @@ logging.error("last")
 
 
 def test_all_that_is_written_to_standard_error_is_objects():
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = fork_server.cold_python("-c", SCRIPT)
     found = [json.loads(line) for line in done.stderr.splitlines()]
     (text,) = [x for x in found if x["place"] == "stderr"]
     assert text["message"] == "from\nC++"

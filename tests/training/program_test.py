@@ -1,8 +1,5 @@
 """How a program ends."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.support import fork_server
@@ -43,7 +40,7 @@ def test_what_a_user_sees_last(error, code, last_line):
     assert ("Traceback" in done.stderr) == ("TypeError" in error)
 
 
-def test_sigterm_has_no_effect_on_a_program_that_is_done(pytestconfig):
+def test_sigterm_has_no_effect_on_a_program_that_is_done():
     # While the interpreter ends, Python takes handlers away.
     script = """
 import atexit, os, signal
@@ -51,15 +48,7 @@ from training import program
 atexit.register(os.kill, os.getpid(), signal.SIGTERM)
 program.run(lambda: None)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
+    assert not fork_server.cold_python("-c", script).stderr
 
 
 def test_a_stray_word_of_a_file_of_flags_is_named(tmp_path):

@@ -12,8 +12,6 @@ from training.config.squad_options import SquadOptions
 from training.runs import questions
 
 OPTION_NAMES = FinetuningOptions.__dataclass_fields__
-
-
 ANSWER_NAMES = AnswerOptions.__dataclass_fields__
 TRAIN_NAMES = TrainOptions.__dataclass_fields__
 
@@ -103,15 +101,3 @@ def same_answers(one, other):
             for some in (answers, other[qas_id])
         )
         np.testing.assert_allclose(scores, its_scores, atol=2 * LOGIT)
-
-
-def without_answers(path, content_from):
-    """A file like another one, without its answers."""
-    content = json.loads(content_from.read_text("utf-8"))
-    for article in content["data"]:
-        for paragraph in article["paragraphs"]:
-            for question in paragraph["qas"]:
-                question.pop("answers")
-                question.pop("is_impossible", None)
-    path.write_text(json.dumps(content), "utf-8")
-    return str(path)

@@ -267,6 +267,19 @@ def assert_same_weights(got, want, share):
             assert np.abs(got[name] - value).max() <= bound, name
 
 
+def assert_near_weights(got, want):
+    """Equal except for the order of sums."""
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        np.testing.assert_allclose(
+            got[name],
+            value,
+            atol=rounding.EQUAL,
+            rtol=rounding.EQUAL,
+            err_msg=name,
+        )
+
+
 def free_ports(count):
     """Ports that nobody listens at now."""
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]

@@ -2,11 +2,10 @@
 
 import glob
 import os
-import subprocess
-import sys
 
 import pytest
 
+from tests.support import fork_server
 from training.tensorflow_log import LEVEL
 
 # Runs a program whose TensorFlow is a stand-in.
@@ -33,20 +32,16 @@ without_gpu = pytest.mark.skipif(
 
 
 @pytest.fixture
-def start(tmp_path, pytestconfig):
-    def start(*flags, then="", **environment):
+def start(tmp_path):
+    def start(*flags, then="", code=0, **environment):
         stand_in = tmp_path / "tensorflow/__init__.py"
         stand_in.parent.mkdir()
         stand_in.write_text(STAND_IN.format(then=then), "utf-8")
         kept = {k: v for k, v in os.environ.items() if k != LEVEL}
-        paths = os.pathsep.join([str(tmp_path), str(pytestconfig.rootpath)])
-        return subprocess.run(
-            [sys.executable, "-c", SCRIPT, *flags],
-            env=kept | environment | {"PYTHONPATH": paths},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        paths = os.pathsep.join([str(tmp_path), str(fork_server.ROOT)])
+        env = kept | environment | {"PYTHONPATH": paths}
+        command = "-c", SCRIPT, *flags
+        return fork_server.cold_python(*command, code=code, env=env)
 
     return start
 
@@ -64,7 +59,6 @@ def test_nvidias_packages_are_found_before_tensorflow_seeks_devices(
 @pytest.mark.parametrize("environment", [{}, {LEVEL: "1"}])  # as of a parent
 def test_messages_of_the_import_are_hidden(start, environment):
     done = start(**environment)
-    assert done.returncode == 0
     assert done.stdout == "1\n"
     assert done.stderr == "afterwards\n"
 
@@ -80,7 +74,6 @@ def test_messages_of_the_import_are_hidden(start, environment):
 )
 def test_all_messages_are_brought_back(start, flags, environment, level):
     done = start(*flags, **environment)
-    assert done.returncode == 0
     assert done.stdout == f"{level}\n"
     assert done.stderr == "noise\nno CUDA\nafterwards\n"
 
@@ -97,8 +90,7 @@ def test_all_messages_are_brought_back(start, flags, environment, level):
     ids=["raises", "aborts", "killed", "exits"],
 )
 def test_nothing_is_hidden_of_an_import_that_fails(start, then, code, lines):
-    done = start(then=then)
-    assert done.returncode == code
+    done = start(then=then, code=code)
     shown = done.stderr.splitlines()
     assert [line for line in lines if line in shown] == lines
     assert "afterwards" not in shown
@@ -118,18 +110,12 @@ def test_nothing_is_hidden_of_an_import_that_fails(start, then, code, lines):
     ],
 )
 def test_a_program_of_the_project_prints_only_its_own(
-    goldens, pytestconfig, tmp_path, command
+    goldens, tmp_path, command
 ):
     (tmp_path / "text").write_text("the man went to the store\n" * 20)
     flags = command.format(goldens=goldens, tmp_path=tmp_path).split()
-    done = subprocess.run(
-        [sys.executable, *flags, f"--input_file={tmp_path}/text"],
-        cwd=pytestconfig.rootpath,
-        env={k: v for k, v in os.environ.items() if k != LEVEL},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    env = {k: v for k, v in os.environ.items() if k != LEVEL}
+    flags.append(f"--input_file={tmp_path}/text")
+    done = fork_server.cold_python(*flags, env=env)
     for word in ("cuda", "CUDA", "oneDNN", "absl::InitializeLog", "AVX"):
         assert word not in done.stderr

@@ -52,12 +52,7 @@ def with_vocab_size(
 def _vocab_size(options: PretrainingOptions) -> int | None:
     """The number of ids, of --vocab_file or of the records' manifests."""
     if options.vocab_file:
-        try:
-            tokens = vocabulary.read_tokens(options.vocab_file)
-            vocab = {token.strip(): i for i, token in enumerate(tokens)}
-            return vocabulary.num_ids(vocab)
-        except (ValueError, OSError):
-            return None  # whatever needs the vocabulary says what is wrong
+        return vocabulary.num_ids(vocabulary.load_vocab(options.vocab_file))
     reads = options.do_train or options.do_eval
     patterns = reads and (options.input_file or options.eval_file)
     return read_facts(patterns)[0] if patterns else None

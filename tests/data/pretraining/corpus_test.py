@@ -91,25 +91,15 @@ def test_module_prose_is_docstrings_and_comments_in_order(tmp_path):
     assert corpus._prose_of_module(path) == []
 
 
-@pytest.fixture(scope="module")
-def small_library(tmp_path_factory):
-    """A standard library of three modules and a test folder."""
-    root = tmp_path_factory.mktemp("stdlib")
-    (root / "test").mkdir()
+def test_python_documents_are_english_and_deterministic(tmp_path, monkeypatch):
+    # A standard library of three modules and a test folder.
+    (tmp_path / "test").mkdir()
     for name in ("b.py", "a.py", "c.py", "test/d.py"):
-        (root / name).write_text(
+        (tmp_path / name).write_text(
             f'"""The module {name} has this sentence. It has two."""\n'
             "# The same license stands in every single module.\n"
         )
-    return root
-
-
-def test_python_documents_are_english_and_deterministic(
-    small_library, monkeypatch
-):
-    monkeypatch.setattr(
-        corpus.sysconfig, "get_path", lambda name: str(small_library)
-    )
+    monkeypatch.setattr(corpus.sysconfig, "get_path", lambda _: str(tmp_path))
     documents = list(corpus.python_documents())
     assert documents == list(corpus.python_documents())
     modules = documents[len(corpus.topics.topics) :]
@@ -178,10 +168,8 @@ def made_up_words(number):
 
 
 def test_too_small_a_text_is_refused():
-    with pytest.raises(
-        ValueError,
-        match="the text has 3 sentences in 2 documents; expected at least",
-    ):
+    message = "3 sentences in 2 documents; expected at least"
+    with pytest.raises(ValueError, match=message):
         corpus.text_documents(["One is here. Two too.", "", "Three as well."])
 
 

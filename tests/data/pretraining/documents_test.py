@@ -9,8 +9,8 @@ import tensorflow as tf
 from data.pretraining import documents
 from data.records import feature_spec, input_pipeline
 from tests.data.pretraining.support import CLS, MASK, SEP
+from tests.support.records_support import write_examples
 
-SPECS = feature_spec.pretraining_features(8, 2, pairs=False)
 # Two documents and padding; one document.
 IDS = [[CLS, 5, 6, SEP, 7, 8, SEP, 0], [CLS, 5, 6, 7, 8, 9, 10, SEP]]
 NUMBERS = [[0, 0, 0, 0, 1, 1, 1, 2], [0] * 8]
@@ -19,22 +19,12 @@ NUMBERS = [[0, 0, 0, 0, 1, 1, 1, 2], [0] * 8]
 def write(path, input_ids, pairs=False):
     """Opens records of rows without predictions."""
     ids = np.array(input_ids)
-    columns = {
-        "input_ids": ids,
-        "input_mask": (ids > 0).astype(int),
-        "segment_ids": np.zeros_like(ids),
-        "masked_lm_positions": np.zeros((len(ids), 2), int),
-        "masked_lm_ids": np.zeros((len(ids), 2), int),
-        "masked_lm_weights": np.zeros((len(ids), 2), np.float32),
-        "next_sentence_labels": np.zeros((len(ids), 1), int),
-    }
     specs = feature_spec.pretraining_features(8, 2)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in feature_spec.encode_examples(specs, columns):
-            writer.write(record)
-    return input_pipeline.open_records(
-        [str(path)], specs if pairs else SPECS, limits={}
-    )
+    columns = {s.name: np.zeros((len(ids), s.length), s.dtype) for s in specs}
+    columns |= {"input_ids": ids, "input_mask": (ids > 0).astype(int)}
+    path = write_examples(path, specs, columns)
+    specs = feature_spec.pretraining_features(8, 2, pairs=pairs)
+    return input_pipeline.open_records([path], specs, limits={})
 
 
 def numbered(**batch):

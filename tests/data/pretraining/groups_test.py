@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.pretraining.groups import DocumentGroup
+from tests.data.pretraining.support import group_of
 
 SENTENCES = st.lists(
     st.lists(st.integers(0, 65535), min_size=1, max_size=9),
@@ -14,10 +14,7 @@ SENTENCES = st.lists(
 
 @given(SENTENCES, st.data())
 def test_a_document_cuts_runs_of_sentences(sentences, data):
-    group = DocumentGroup("H")
-    group.add(0, [[7, 8]])
-    group.add(1, sentences)
-    group.add(2, [[9]])
+    group = group_of([[[7, 8]], sentences, [[9]]])
     document = group.documents[1]
     assert len(document) == len(sentences)
     start = data.draw(st.integers(0, len(sentences) - 1))

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.pretraining.data_options import PretrainingDataOptions
@@ -52,7 +52,6 @@ def words_of(row):
 
 
 @given(ROWS, st.integers(0, 99), st.booleans(), st.integers(1, 4))
-@settings(deadline=None)
 def test_predictions_undo_the_masks(parts, seed, whole_words, max_ngram_size):
     rows = [row_of(a, b) for a, b in parts]
     input_ids, masked, chosen = mask(
@@ -86,16 +85,10 @@ def test_predictions_undo_the_masks(parts, seed, whole_words, max_ngram_size):
 
 
 @given(ROWS, st.integers(0, 99), st.integers(1, 3))
-@settings(deadline=None)
 def test_words_are_masked_whole_or_not_at_all(parts, seed, max_ngram_size):
     rows = [row_of(a, b) for a, b in parts]
-    _, _, chosen = mask(
-        rows,
-        seed,
-        masked_lm_prob=0.5,
-        do_whole_word_mask=True,
-        max_ngram_size=max_ngram_size,
-    )
+    options = {"do_whole_word_mask": True, "max_ngram_size": max_ngram_size}
+    _, _, chosen = mask(rows, seed, masked_lm_prob=0.5, **options)
     for i, row in enumerate(rows):
         for word in words_of(row):
             assert len(set(chosen[i, word])) == 1, (row, word)
@@ -231,14 +224,17 @@ def run_lengths(chosen):
     return np.nonzero(edges == -1)[1] - np.nonzero(edges == 1)[1]
 
 
+def units(rows, **options):
+    """The number of each place's span, within its row."""
+    ids, _ = pad_rows(rows)
+    masker = Masker(WORDPIECES, PretrainingDataOptions(**options))
+    maskable = (ids != CLS) & (ids != SEP)
+    return masker._units(ids, maskable, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("max_ngram_size", [2, 3, 5])
 def test_spans_have_lengths_in_the_ratio_of_their_inverses(max_ngram_size):
-    masker = Masker(
-        WORDPIECES, PretrainingDataOptions(max_ngram_size=max_ngram_size)
-    )
-    ids, _ = pad_rows([row_of([9] * 400)] * 200)
-    maskable = (ids != CLS) & (ids != SEP)
-    unit = masker._units(ids, maskable, np.random.default_rng(0))
+    unit = units([row_of([9] * 400)] * 200, max_ngram_size=max_ngram_size)
     # The first 50 spans of each row: none of them is cut by the row's end.
     sizes = np.concatenate([np.bincount(row[1:-1])[:50] for row in unit])
     assert set(sizes) == {*range(1, max_ngram_size + 1)}
@@ -258,30 +254,25 @@ def test_spans_have_lengths_in_the_ratio_of_their_inverses(max_ngram_size):
 def test_spans_are_of_consecutive_words_and_end_at_sep():
     # Six words of two pieces on either side, spans of up to 3 words: of 12
     # masked pieces at most the runs are of 2, 4, ... and never reach over 13.
-    row = row_of([9, 20] * 6, [9, 20] * 6)
-    _, _, chosen = mask(
-        [row] * 3000,
-        do_whole_word_mask=True,
-        max_ngram_size=3,
-        masked_lm_prob=0.25,
-    )
+    rows = [row_of([9, 20] * 6, [9, 20] * 6)] * 3000
+    words = {"do_whole_word_mask": True, "masked_lm_prob": 0.25}
+    spans = words | {"max_ngram_size": 3}
+    _, _, chosen = mask(rows, **spans)
     assert not chosen[:, [0, 13, 26]].any()
     assert not (run_lengths(chosen) % 2).any()
     assert (chosen.sum(axis=1) <= 7).all()
-    ids, _ = pad_rows([row] * 3000)
-    masker = Masker(
-        WORDPIECES,
-        PretrainingDataOptions(do_whole_word_mask=True, max_ngram_size=3),
-    )
-    unit = masker._units(
-        ids, (ids != CLS) & (ids != SEP), np.random.default_rng(0)
-    )
+    unit = units(rows, **spans)
     assert (unit[:, 12] < unit[:, 14]).all()
     # Masks of n-grams hang together: fewer runs than of single words.
-    _, _, apart = mask(
-        [row] * 3000, do_whole_word_mask=True, masked_lm_prob=0.25
-    )
+    _, _, apart = mask(rows, **words)
     assert len(run_lengths(chosen)) < 0.8 * len(run_lengths(apart))
+
+
+def kinds(before, after, chosen):
+    """How many masks are [MASK], the token itself, another token."""
+    is_mask = after[chosen] == MASK
+    is_same = after[chosen] == before[chosen]
+    return is_mask.sum(), is_same.sum(), (~is_mask & ~is_same).sum()
 
 
 def histograms(rows, chosen):
@@ -310,28 +301,19 @@ def test_the_distribution_is_the_originals(whole_words):
     ]
     options = {"do_whole_word_mask": whole_words, "max_predictions_per_seq": 7}
     _, masked, chosen = mask(rows, **options)
-    theirs = np.zeros_like(chosen)
-    kinds = np.zeros((2, 3))  # ours and theirs: [MASK], kept, other
+    ids = pad_rows(rows)[0]
+    theirs, their_ids = np.zeros_like(chosen), ids.copy()
     draw = random.Random(6)
     for i, row in enumerate(rows):
-        tokens, positions, labels = create_masked_lm_predictions(
+        tokens, positions, _ = create_masked_lm_predictions(
             row, WORDPIECES, PretrainingDataOptions(**options), draw
         )
         theirs[i, positions] = True
-        for token, label in (
-            (tokens[p], label)
-            for p, label in zip(positions, labels, strict=True)
-        ):
-            kinds[1, 0 if token == MASK else 1 if token == label else 2] += 1
-    ids = pad_rows(rows)[0]
-    kinds[0] = [
-        (masked.input_ids[chosen] == MASK).sum(),
-        (masked.input_ids[chosen] == ids[chosen]).sum(),
-        0,
-    ]
-    kinds[0, 2] = chosen.sum() - kinds[0, :2].sum()
+        their_ids[i, : len(row)] = tokens
     for ours, expected in zip(
         histograms(rows, chosen), histograms(rows, theirs), strict=True
     ):
         assert_same_shares(ours, expected)
-    assert_same_shares(*kinds)
+    assert_same_shares(
+        kinds(ids, masked.input_ids, chosen), kinds(ids, their_ids, theirs)
+    )

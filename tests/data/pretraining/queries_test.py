@@ -4,12 +4,6 @@ import numpy as np
 import pytest
 
 from data.pretraining import queries
-from data.text.tokenization import FullTokenizer
-
-
-@pytest.fixture(scope="module")
-def tokenizer(goldens):
-    return FullTokenizer(str(goldens / "vocab.txt"))
 
 
 def test_a_literal_mask_is_one_wordpiece(tokenizer):

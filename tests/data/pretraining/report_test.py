@@ -9,20 +9,19 @@ from data.pretraining.report import log_counts
 
 
 @pytest.mark.parametrize(
-    ("num_tokens", "warning"),
+    ("changed", "warning"),
     [
         # Random next sentences make more tokens than the text has.
-        (2500, None),
-        (1700, None),
-        (900, "at most 45 % of the text: .* --split_sentences with --num_pr"),
+        ({"tokens": 2500}, None),
+        ({"tokens": 1700}, None),
+        ({"tokens": 900}, "at most 45 % .*--split_sentences with --num_pr"),
+        ({"unknown": 10}, None),
+        ({"unknown": 500}, "50.0 % .*UNK.*--vocab_file .*--do_lower_case"),
     ],
 )
-def test_text_that_is_cut_is_told_of(caplog, num_tokens, warning):
+def test_text_that_is_cut_or_unknown_is_told_of(caplog, changed, warning):
     counts = {"examples": 9, "wordpieces": 1000, "unknown": 0}
-    log_counts(
-        counts | {"tokens": num_tokens, "masked": 1},
-        PretrainingDataOptions(dupe_factor=2),
-        seconds=1.0,
-    )
+    counts |= {"tokens": 2000, "masked": 1} | changed
+    log_counts(counts, PretrainingDataOptions(dupe_factor=2), seconds=1.0)
     assert len(caplog.messages) == bool(warning)
     assert re.search(warning or "", caplog.text)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import random
 import re
 import signal
@@ -13,7 +12,7 @@ import pytest
 
 from data.storage import files
 from tests.data.pretraining.support import contents, recipe_of, write
-from tests.data.workers_support import HANGS, wait_for
+from tests.data.workers_support import HANGS, processes_of, wait_for
 
 pytestmark = pytest.mark.alone
 
@@ -82,24 +81,12 @@ class Writer:
             text=True,
             start_new_session=True,
         )
-        self.folder = folder
 
     def end(self):
-        """Waits; returns the exit code and what it said."""
+        """Waits for all processes; returns the exit code and what it said."""
         said = self.process.communicate(timeout=HANGS)[1]
+        wait_for(lambda: not processes_of(self.process.pid))
         return self.process.returncode, said
-
-    def processes(self):
-        """The ids of all that it started, itself included, and still live."""
-        found = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = path.read_text().rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                found.append(int(path.parent.name))
-        return found
 
 
 @pytest.fixture
@@ -127,31 +114,17 @@ def start(goldens, pytestconfig, tmp_path):
         num_finished=0,
         share=0.0,
     ):
-        writer = Writer(
-            pytestconfig.rootpath,
-            tmp_path / "out",
-            text,
-            goldens / "vocab.txt",
-            dupe_factor,
-            num_shards,
-            num_processes,
-            hit,
-            num_finished,
-            share,
-        )
+        arguments = [text, goldens / "vocab.txt", dupe_factor, num_shards]
+        arguments += [num_processes, hit, num_finished, share]
+        writer = Writer(pytestconfig.rootpath, tmp_path / "out", *arguments)
         started.append(writer)
         return writer
 
     yield start
     for writer in started:
-        for process_id in writer.processes():
+        for process_id in processes_of(writer.process.pid):
             os.kill(process_id, signal.SIGKILL)
         writer.process.communicate()
-
-
-def wait_for_end(writer):
-    """Waits until all processes of a run have ended."""
-    wait_for(lambda: not writer.processes())
 
 
 def check_unfinished(folder):
@@ -188,7 +161,6 @@ def kill_and_compare(start, text, tmp_path, goldens, num_kills, num_shards):
         )
         # A run that ended before it was hit would prove nothing.
         assert writer.end()[0] == -signal.SIGKILL, killed_at
-        wait_for_end(writer)
         before, num_finished = num_finished, check_unfinished(tmp_path / "out")
         assert num_finished >= before
         killed_at.append(num_finished)
@@ -230,7 +202,6 @@ def test_an_interrupted_run_ends_soon_and_keeps_what_it_has(
     # Soon: each process has finished the shard that it was at, at most.
     assert 1 <= num_before <= num_finished <= num_before + num_processes
     assert f"{num_finished} of 8 shards are finished and kept; the same" in said
-    wait_for_end(writer)
     # Nothing half-written is left: whole shards and their reports only.
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert len(names) == 2 * num_finished
@@ -249,7 +220,6 @@ def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
     assert "with fewer --num_processes" in last
     num_finished = check_unfinished(tmp_path / "out")
     assert num_finished >= 1
-    wait_for_end(writer)
     again = start(
         text, dupe_factor=40, hit="kill", num_finished=num_finished + 1
     )

@@ -1,5 +1,6 @@
 """Memory stays flat however large the corpus."""
 
+import contextlib
 import gzip
 import pathlib
 import shutil
@@ -8,6 +9,8 @@ import sys
 import time
 
 import pytest
+
+from tests.data.workers_support import processes_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -29,16 +32,12 @@ if __name__ == "__main__":
 def memory_of_session(session):
     """Proportional set size of all processes of a session, in bytes."""
     total = 0
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(stat[3]) != session:
-                continue
-            rollup = (folder / "smaps_rollup").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it has just ended
-        (line,) = [x for x in rollup.splitlines() if x.startswith("Pss:")]
-        total += int(line.split()[1]) * 1024
+    for process_id in processes_of(session):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            rollup = pathlib.Path(f"/proc/{process_id}/smaps_rollup")
+            for line in rollup.read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1]) * 1024
     return total
 
 
@@ -80,14 +79,8 @@ def test_memory_does_not_grow_with_the_corpus(
     peaks = []
     for num_bytes in 10**8, 10**9:
         write_novels(tmp_path / "text", real_data, num_bytes)
-        peaks.append(
-            peak_memory(
-                tmp_path / "text",
-                tmp_path / "out",
-                vocab,
-                pytestconfig.rootpath,
-            )
-        )
+        places = tmp_path / "text", tmp_path / "out", vocab
+        peaks.append(peak_memory(*places, pytestconfig.rootpath))
         with capsys.disabled():
             print(f"\n{num_bytes:,} bytes: {peaks[-1] / 1e6:,.0f} MB")
     (tmp_path / "text").unlink()

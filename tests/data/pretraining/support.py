@@ -5,8 +5,10 @@ import math
 import numpy as np
 
 from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
+from data.pretraining.groups import DocumentGroup
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
+from data.pretraining.streaming.corpus import read_block
 from data.records import tfrecord
 
 CLS, SEP, MASK = 2, 3, 4
@@ -55,13 +57,23 @@ def pad_rows(rows):
     return input_ids, lengths
 
 
-def recipe_of(vocab_file, compression="none", **options):
-    options = {"max_seq_length": 64, "max_predictions_per_seq": 10} | options
+def group_of(documents):
+    """Documents of sentences of ids, as the writers hold them."""
+    group = DocumentGroup("H")
+    for number, sentences in enumerate(documents):
+        group.add(number, sentences)
+    return group
+
+
+def recipe_of(vocab_file, compression="none", split_sentences=False, **options):
+    """The settings of the goldens, or others."""
+    settings = {"max_seq_length": 64, "max_predictions_per_seq": 10}
+    settings |= {"dupe_factor": 2} | options
     return Recipe(
-        PretrainingDataOptions(**{"dupe_factor": 2} | options),
+        PretrainingDataOptions(**settings),
         str(vocab_file),
-        True,
         compression=compression,
+        split_sentences=split_sentences,
     )
 
 
@@ -113,6 +125,21 @@ def write_number_vocab(path, num_documents):
     return path
 
 
+def lines_of(blocks):
+    """Joins the documents of blocks: number -> lines."""
+    documents = {}
+    for block in blocks:
+        numbers = []
+        for number, lines in read_block(block):
+            documents.setdefault(number, []).extend(lines)
+            numbers.append(number)
+        # A block's documents are counted on from its first.
+        assert numbers == [
+            *range(block.number, block.number + block.num_documents)
+        ]
+    return documents
+
+
 def decode(recipe, serialized):
     """Parses records with TensorFlow: name -> array [N, length]."""
     import tensorflow as tf
@@ -130,20 +157,22 @@ def decode(recipe, serialized):
     return {name: value.numpy() for name, value in features.items()}
 
 
-def unmasked(rows, i):
-    """Row i's tokens of a and of b, as before masking."""
-    tokens = rows["input_ids"][i].copy()
-    if "masked_lm_ids" in rows:
-        is_prediction = rows["masked_lm_weights"][i] == 1
-        positions = rows["masked_lm_positions"][i][is_prediction]
-        tokens[positions] = rows["masked_lm_ids"][i][is_prediction]
-    tokens = tokens[rows["input_mask"][i] == 1].tolist()
-    first_sep = tokens.index(SEP)
-    return tokens[1:first_sep], tokens[first_sep + 1 : -1]
+def parts_of(rows):
+    """Each row's tokens of a and of b, as before masking."""
+    for i, tokens in enumerate(rows["input_ids"].copy()):
+        if "masked_lm_ids" in rows:
+            is_prediction = rows["masked_lm_weights"][i] == 1
+            positions = rows["masked_lm_positions"][i][is_prediction]
+            tokens[positions] = rows["masked_lm_ids"][i][is_prediction]
+        tokens = tokens[rows["input_mask"][i] == 1].tolist()
+        first_sep = tokens.index(SEP)
+        yield tokens[1:first_sep], tokens[first_sep + 1 : -1]
 
 
-def document_of(rows, i):
-    """The documents of `write_corpus` that row i's a and b are from."""
-    parts = (set(part) for part in unmasked(rows, i))
-    (a,), (b,) = parts
-    return a - 5, b - 5
+def documents_of(rows):
+    """The documents of `write_corpus` that each row's a and b are from."""
+    found = []
+    for a, b in parts_of(rows):
+        (of_a,), (of_b,) = set(a), set(b)
+        found.append((of_a - 5, of_b - 5))
+    return found

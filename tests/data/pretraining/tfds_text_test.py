@@ -57,27 +57,15 @@ def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
     assert path == f"{tmp_path}/text-00000.txt"
     expected = "".join(f"Text {i}.\nCafé {i}!\n\n" for i in numbers)
     assert text_of([path]).decode() == expected
-    marker = json.loads((tmp_path / "text.json").read_text())
-    assert marker == {
-        "asked": {
-            "tfds": "my_set",
-            "split": "train",
-            "data_dir": data_dir,
-            "text_key": None,
-            "max_bytes": 256 << 20,
-        },
+    asked = {"tfds": "my_set", "split": "train", "data_dir": data_dir}
+    size = {"num_documents": 40, "bytes": len(expected.encode())}
+    assert json.loads((tmp_path / "text.json").read_text()) == {
+        "asked": asked | {"text_key": None, "max_bytes": 256 << 20},
         "data_set": "my_set/1.2.0",
         "text_key": "text",
-        "num_documents": 40,
         "num_empty_documents": 0,
-        "bytes": len(expected.encode()),
-        "files": [
-            {
-                "name": "text-00000.txt",
-                "num_documents": 40,
-                "bytes": len(expected.encode()),
-            }
-        ],
+        **size,
+        "files": [{"name": "text-00000.txt"} | size],
     }
 
 
@@ -88,10 +76,8 @@ def test_of_wiki40b_only_the_paragraphs_are_text(
     caplog.set_level("INFO", logger="absl")
     paths = write(data_dir, tmp_path, name)
     assert text_of(paths) == b"One. Two.\nThree.\nFour.\n\n"
-    assert (
-        "articles/en/1.2.0: 1 documents, 24 bytes of text; left out 1 without "
-        "text" in caplog.messages
-    )
+    assert "articles/en/1.2.0: 1 documents, 24 bytes" in caplog.text
+    assert "left out 1 without text" in caplog.text
 
 
 def test_files_end_between_documents_before_they_grow_too_long(
@@ -116,33 +102,22 @@ def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
         patched.delattr(tfds, "open_text")
         for again in write, write_in_a_process:
             assert again(data_dir, tmp_path) == paths
-            assert (
-                f"Using the text of my_set/1.2.0 that is in {tmp_path}: 40 docu"
-                in caplog.messages[-1]
-            )
+            assert "Using the text of my_set/1.2.0 that" in caplog.messages[-1]
     before = text_of(paths)
     with open(paths[0], "ab") as file:
         file.write(b"more")
     assert write(data_dir, tmp_path) == paths
-    assert (
-        f"{paths[0]} is gone or was changed; reading my_set again."
-        in caplog.messages
-    )
+    assert f"{paths[0]} is gone or was changed; reading" in caplog.text
     assert text_of(paths) == before
 
 
 def test_other_text_is_not_overwritten(data_dir, tmp_path):
     write(data_dir, tmp_path)
-    with pytest.raises(
-        ValueError,
-        match="was made with different flags or data: split train -> test; "
-        "tfds my_set -> articles/en; give another --output_file, or remove",
-    ):
+    changed = "split train -> test; tfds my_set -> articles/en"
+    with pytest.raises(ValueError, match=f"{changed}; give another --output_f"):
         write_in_a_process(data_dir, tmp_path, "articles/en", split="test")
     (tmp_path / "text.json").write_text('{"mine": 1}')
-    with pytest.raises(
-        ValueError, match="text.json is damaged: no asked; give another"
-    ):
+    with pytest.raises(ValueError, match="text.json is damaged: no asked; gi"):
         write(data_dir, tmp_path)
 
 
@@ -150,14 +125,14 @@ def test_a_run_that_ended_half_way_begins_again(
     data_dir, tmp_path, monkeypatch
 ):
     whole = text_of(write(data_dir, tmp_path / "whole", max_bytes=300))
-    open_text = tfds.open_text
 
-    def open_half(*arguments):
+    def open_half(*arguments, inner=tfds.open_text):
+        opened = inner(*arguments)
+
         def read_half():
             yield from itertools.islice(opened.texts, 20)
             raise KeyboardInterrupt
 
-        opened = open_text(*arguments)
         return opened._replace(texts=read_half())
 
     with monkeypatch.context() as patched:

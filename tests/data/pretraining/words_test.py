@@ -1,21 +1,19 @@
 """Words of a segmenter: the tokens stay, the masks are of words."""
 
-import pathlib
+import itertools
 import random
 import sys
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
-from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.pretraining.words import check_name, encoder
 from data.text.tokenization import FullTokenizer
+from tests.data.pretraining.support import decode, recipe_of, records_of
 
-CHARACTERS = "的一是在不了有和人这中大为上个国我以要他"
+FIRST, LATER = "的一是在不了有和人这", "中大为上个国我以要他"
+CHARACTERS = FIRST + LATER
 VOCAB = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
     *CHARACTERS,
@@ -128,84 +126,50 @@ def test_bad_segmenters_are_refused(tokenizer, name, message):
         encoder(tokenizer, name)
 
 
-def corpus(tmp_path):
-    """Documents of words of one to three characters, with / between."""
-    rng = random.Random(1)
-    path = tmp_path / "text.txt"
-    with path.open("w") as file:
-        for _ in range(30):
-            for _ in range(6):
-                words = [
-                    "".join(rng.choices(CHARACTERS, k=rng.randint(1, 3)))
-                    for _ in range(8)
-                ]
-                file.write("/".join(words) + "\n")
-            file.write("\n")
-    return str(path)
+def write(tmp_path, vocab_file, num_processes):
+    """Writes records of words of one to three characters; reads them.
 
-
-def rows(paths):
-    """input_ids with the original tokens back, and the masked positions."""
-    found = []
-    for record in tf.data.TFRecordDataset(list(map(str, paths))):
-        feature = tf.train.Example.FromString(record.numpy()).features.feature
-        ids, positions, labels = (
-            np.array(feature[name].int64_list.value)
-            for name in ("input_ids", "masked_lm_positions", "masked_lm_ids")
+    The first characters of words are not in other places.
+    """
+    draw, text = random.Random(1), tmp_path / "text.txt"
+    lines = [
+        "/".join(
+            draw.choice(FIRST)
+            + "".join(draw.choices(LATER, k=draw.randint(0, 2)))
+            for _ in range(8)
         )
-        weights = np.array(feature["masked_lm_weights"].float_list.value)
-        positions = positions[weights > 0]
-        assert max(ids) < len(VOCAB) and max(labels) < len(VOCAB)
-        ids[positions] = labels[weights > 0]
-        found.append(([VOCAB[i] for i in ids], positions.tolist()))
-    return found
-
-
-def write(tmp_path, vocab_file, text, num_processes):
+        for _ in range(180)
+    ]
+    documents = ["\n".join(lines[i : i + 6]) for i in range(0, 180, 6)]
+    text.write_text("\n\n".join(documents))
     out = [str(tmp_path / f"words-{i}") for i in range(2)]
-    options = PretrainingDataOptions(
-        max_seq_length=32,
-        max_predictions_per_seq=8,
-        dupe_factor=2,
-        do_whole_word_mask=True,
-    )
-    recipe = Recipe(options, vocab_file, word_segmenter="/")
-    if not num_processes:
-        in_memory.write_pretraining_data([text], out, recipe)
-    else:
+    options = {"max_seq_length": 32, "do_whole_word_mask": True}
+    recipe = recipe_of(vocab_file, **options).replace(word_segmenter="/")
+    if num_processes:
         all_shards.write_shards(
-            [text], out, recipe, num_processes=num_processes
+            [str(text)], out, recipe, num_processes=num_processes
         )
-    return out
+    else:
+        in_memory.write_pretraining_data([str(text)], out, recipe)
+    return decode(recipe, records_of(tmp_path, "words-?"))
 
 
 @pytest.mark.parametrize("num_processes", [0, 2])
-def test_masks_are_of_whole_words(
-    tmp_path, vocab_file, segmenters, num_processes
-):
-    """Every masked run of a row is made of whole words of the text."""
-    text = corpus(tmp_path)
-    marked = rows(write(tmp_path, vocab_file, text, num_processes))
-    lines = [
-        line.split("/") for line in pathlib.Path(text).read_text().splitlines()
-    ]
-    starts = {
-        (tuple("".join(words)), len("".join(words[:i])))
-        for words in lines
-        for i in range(len(words) + 1)
-    }
-    texts = {tuple("".join(words)) for words in lines}
-    num_ends = num_words = 0
-    for tokens, positions in marked:
-        # The place of each whole line in the row.
-        for first in range(len(tokens)):
-            for line in texts:
-                if tuple(tokens[first : first + len(line)]) != line:
-                    continue
-                for i in range(1, len(line)):
-                    a, b = first + i - 1 in positions, first + i in positions
-                    is_start = (line, i) in starts
-                    num_words += is_start and a != b
-                    num_ends += not is_start and a != b
-    assert num_words > 300
-    assert num_ends == 0
+def test_masks_are_of_whole_words(tmp_path, vocab_file, num_processes):
+    rows = write(tmp_path, vocab_file, num_processes)
+    is_prediction = rows["masked_lm_weights"] == 1
+    assert rows["input_ids"].max() < len(VOCAB)
+    assert rows["masked_lm_ids"].max() < len(VOCAB)
+    num_apart = 0
+    for i, positions in enumerate(rows["masked_lm_positions"]):
+        positions = positions[is_prediction[i]]
+        tokens = rows["input_ids"][i].copy()
+        tokens[positions] = rows["masked_lm_ids"][i][is_prediction[i]]
+        for place, pair in enumerate(itertools.pairwise(tokens)):
+            before, after = (VOCAB[token] for token in pair)
+            is_apart = (place in positions) != (place + 1 in positions)
+            if before in CHARACTERS and after in LATER:
+                assert not is_apart
+            elif before in CHARACTERS and after in FIRST:
+                num_apart += is_apart
+    assert num_apart > 300

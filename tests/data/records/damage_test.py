@@ -9,20 +9,25 @@ from data.records import damage as record_damage
 from data.records import feature_spec, input_pipeline, tfrecord
 from data.records.damage import Segment
 from data.records.tfrecord import DamagedError
+from tests.support.records_support import flipped, write_examples
 
 SPECS = (feature_spec.FeatureSpec("x", 1),)
 # One of them is longer, so that not all records begin at multiples.
 NUMBERS = (1, 2, 300, 4, 5)
 
 
-def encoded(numbers=NUMBERS):
-    return feature_spec.encode_examples(SPECS, {"x": [[n] for n in numbers]})
+def encoded():
+    return feature_spec.encode_examples(SPECS, {"x": [[n] for n in NUMBERS]})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a"
 
 
 def write(path, compression="none", numbers=NUMBERS):
-    with tfrecord.RecordWriter(str(path), compression) as writer:
-        for record in encoded(numbers):
-            writer.write(record)
+    columns = {"x": [[n] for n in numbers]}
+    write_examples(path, SPECS, columns, compression)
     return path.read_bytes()
 
 
@@ -32,12 +37,6 @@ def starts():
     for record in encoded():
         found.append(found[-1] + len(record) + tfrecord.FRAME_BYTES)
     return found
-
-
-NOTHING_LEFT = (
-    "none of {} record files has a record that can be read ({}); copy or write "
-    "them again."
-)
 
 
 def open_files(paths, skip_bad_records=True):
@@ -57,8 +56,10 @@ def values(files):
     return batch["x"][:, 0].numpy().tolist()
 
 
-def flipped(data, i, bits=0x10):
-    return data[:i] + bytes([data[i] ^ bits]) + data[i + 1 :]
+def values_or_damage(files):
+    """As a run reads them: damage is named."""
+    with record_damage.naming_damage(files.segments, files.specs):
+        return values(files)
 
 
 def kept_without(i):
@@ -69,8 +70,7 @@ def kept_without(i):
     return [*NUMBERS[:record], *NUMBERS[record + 1 :]]
 
 
-def test_a_wrong_byte_of_a_plain_file_costs_what_it_touches(tmp_path):
-    path = tmp_path / "a"
+def test_a_wrong_byte_of_a_plain_file_costs_what_it_touches(path):
     data = write(path)
     for i in range(len(data)):
         path.write_bytes(flipped(data, i))
@@ -86,8 +86,7 @@ def find(path):
     return segments
 
 
-def test_a_cut_of_a_plain_file_costs_what_is_behind_it(tmp_path):
-    path = tmp_path / "a"
+def test_a_cut_of_a_plain_file_costs_what_is_behind_it(path):
     data = write(path)
     for end in range(1, len(data)):
         path.write_bytes(data[:end])
@@ -98,8 +97,7 @@ def test_a_cut_of_a_plain_file_costs_what_is_behind_it(tmp_path):
             assert values(open_files([path])) == [*NUMBERS[:whole]]
 
 
-def test_a_wrong_byte_of_a_gzip_file_gives_no_wrong_record(tmp_path):
-    path = tmp_path / "a"
+def test_a_wrong_byte_of_a_gzip_file_gives_no_wrong_record(path):
     data = write(path, "gzip")
     # Byte 3 holds flags: Python takes those that zlib does not.
     for i in (0, 1, 2, 3, *range(10, len(data), 7)):
@@ -107,8 +105,7 @@ def test_a_wrong_byte_of_a_gzip_file_gives_no_wrong_record(tmp_path):
         check_gzip(path)
 
 
-def test_a_cut_of_a_gzip_file_gives_no_wrong_record(tmp_path):
-    path = tmp_path / "a"
+def test_a_cut_of_a_gzip_file_gives_no_wrong_record(path):
     data = write(path, "gzip")
     for end in range(1, len(data), 9):
         path.write_bytes(data[:end])
@@ -120,13 +117,12 @@ def check_gzip(path):
     try:
         files = open_files([path])
     except ValueError as error:
-        assert str(error) == NOTHING_LEFT.format(1, path)
+        assert str(error).startswith("none of 1 record files has a record")
     else:
         assert values(files) == [*NUMBERS[: files.count]]
 
 
-def test_a_large_gzip_file_is_kept_up_to_the_damage(tmp_path):
-    path = tmp_path / "a"
+def test_a_large_gzip_file_is_kept_up_to_the_damage(path):
     # Hardly any bytes are alike, so that many come before the damage.
     numbers = [n * 7919 % 1_000_003 for n in range(50_000)]
     data = write(path, "gzip", numbers)
@@ -136,8 +132,7 @@ def test_a_large_gzip_file_is_kept_up_to_the_damage(tmp_path):
     assert values(files) == numbers[: files.count]
 
 
-def test_without_the_flag_damage_stops_with_name_and_position(tmp_path):
-    path = tmp_path / "a"
+def test_without_the_flag_damage_stops_with_name_and_position(tmp_path, path):
     write(tmp_path / "whole")
     data = write(path)
     path.write_bytes(flipped(data, starts()[2] + 15))
@@ -165,16 +160,13 @@ def test_what_is_left_out_is_counted(tmp_path, caplog):
     )
     assert values(files) == [1, 4, 1, 2, 300, 4, 1, 2, 300, 4, 5]
     tail = size - begin[4]
-    assert [record.getMessage() for record in caplog.records] == [
-        f"--skip_bad_records: {a}: record 2, at byte {begin[1]} of {size}, is "
-        "cut short or damaged (records kept: 2; left out: 2, and "
-        f"{tail} bytes after damage).",
-        f"--skip_bad_records: {b}: record 5, at byte {begin[4]} of {size - 1}, "
-        "is cut short or damaged (records kept: 4; left out: 0, and "
-        f"{tail - 1} bytes after damage).",
-        "--skip_bad_records: 2 of 3 files are damaged (records kept: 6; left "
-        f"out: 2, and {2 * tail - 1} bytes after damage).",
-    ]
+    of_a, of_b, of_all = caplog.messages
+    assert f"{a}: record 2, at byte {begin[1]} of {size}," in of_a
+    assert f"kept: 2; left out: 2, and {tail} bytes after damage" in of_a
+    assert f"{b}: record 5, at byte {begin[4]} of {size - 1}," in of_b
+    assert f"kept: 4; left out: 0, and {tail - 1} bytes after damage" in of_b
+    assert "--skip_bad_records: 2 of 3 files are damaged" in of_all
+    assert f"kept: 6; left out: 2, and {2 * tail - 1} bytes" in of_all
 
 
 FRAMED = b"".join(map(tfrecord.frame, encoded()))
@@ -203,20 +195,15 @@ def test_a_file_without_a_record_is_left_out(
     with caplog.at_level("WARNING", logger="absl"):
         files = open_files(paths)
     assert values(files) == [*NUMBERS, *NUMBERS]
-    left_out = (
-        f"(records kept: 0; left out: 0, and {num_bytes} bytes after damage)."
-    )
-    separator = " " if damage == "holds no records" else ": "
-    assert caplog.messages == [
-        f"--skip_bad_records: {paths[1]}{separator}{damage} {left_out}",
-        f"--skip_bad_records: 1 of 3 files are damaged {left_out}",
-    ]
-    with pytest.raises(DamagedError) as error:
+    of_file, of_all = caplog.messages
+    assert str(paths[1]) in of_file and damage in of_file
+    assert "--skip_bad_records: 1 of 3 files are damaged" in of_all
+    for message in of_file, of_all:
+        assert f"kept: 0; left out: 0, and {num_bytes} bytes" in message
+    with pytest.raises(DamagedError, match=f"^{paths[1]}.*{damage}; "):
         open_files(paths, skip_bad_records=False)
-    assert str(error.value).startswith(f"{paths[1]}{separator}{damage}; ")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=f"none of 2 .*{paths[1]}, .*; copy"):
         open_files([paths[1], paths[1]])
-    assert str(error.value) == NOTHING_LEFT.format(2, f"{paths[1]}, ...")
 
 
 def test_records_of_another_format_are_no_damage(tmp_path):
@@ -257,8 +244,9 @@ def test_a_damaged_file_trains_in_an_order_that_can_be_resumed(tmp_path):
         (None, "a: no such record file"),
     ],
 )
-def test_damage_while_reading_is_named(tmp_path, compression, change, expected):
-    path = tmp_path / "a"
+def test_damage_while_reading_is_named(
+    tmp_path, path, compression, change, expected
+):
     write(tmp_path / "whole", compression)
     data = write(path, compression)
     files = open_files([tmp_path / "whole", path], skip_bad_records=False)
@@ -271,24 +259,18 @@ def test_damage_while_reading_is_named(tmp_path, compression, change, expected):
     with pytest.raises(DamagedError, match=expected) as error:
         with record_damage.naming_damage(files.segments, files.specs):
             list(batches.take(4))
-    assert str(error.value).endswith(
-        " It was undamaged when the run began; the same command resumes from "
-        "the last checkpoint."
-    )
+    assert "the same command resumes from the last" in str(error.value)
 
 
-def test_a_file_cut_between_two_records_is_missed(tmp_path):
-    path = tmp_path / "a"
+def test_a_file_cut_between_two_records_is_missed(path):
     data = write(path)
     files = open_files([path], skip_bad_records=False)
     path.write_bytes(data[: starts()[3]])
     with pytest.raises(DamagedError, match="a: record 4 is cut short"):
-        with record_damage.naming_damage(files.segments, files.specs):
-            values(files)
+        values_or_damage(files)
 
 
-def test_new_damage_in_a_damaged_file_is_named(tmp_path):
-    path = tmp_path / "a"
+def test_new_damage_in_a_damaged_file_is_named(path):
     data = flipped(write(path), starts()[1] + 14)
     path.write_bytes(data)
     files = open_files([path])
@@ -298,23 +280,20 @@ def test_new_damage_in_a_damaged_file_is_named(tmp_path):
     )
 
 
-def test_a_record_of_another_length_is_named(tmp_path):
+def test_a_record_of_another_length_is_named(path):
     # Beyond those that are checked before a run.
-    path = tmp_path / "a"
     long = feature_spec.encode_examples(
         (feature_spec.FeatureSpec("x", 2),), {"x": [[1, 2]]}
     )
     with tfrecord.RecordWriter(str(path), "none") as writer:
-        for record in [*encoded(range(1000)), *long]:
+        for record in [*encoded()[:1] * 1000, *long]:
             writer.write(record)
     files = open_files([path])
     with pytest.raises(ValueError, match="a, record 1001: feature x .* with 2"):
-        with record_damage.naming_damage(files.segments, files.specs):
-            values(files)
+        values_or_damage(files)
 
 
-def test_other_errors_are_left_as_they_are(tmp_path):
-    path = tmp_path / "a"
+def test_other_errors_are_left_as_they_are(path):
     data = write(path)
     files = open_files([path])
     path.write_bytes(data[:-1])

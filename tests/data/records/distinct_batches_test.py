@@ -23,16 +23,20 @@ class Questions:
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "?", "."]
-    path.write_text("\n".join([*tokens, *map(str, range(40))]), "utf-8")
-    return FullTokenizer(str(path))
-
-
-@pytest.fixture(scope="module")
-def files(tokenizer, tmp_path_factory):
-    path = str(tmp_path_factory.mktemp("records") / "train.tf_record")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    tokens = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "?",
+        ".",
+        *map(str, range(40)),
+    ]
+    (folder / "vocab.txt").write_text("\n".join(tokens), "utf-8")
+    tokenizer = FullTokenizer(str(folder / "vocab.txt"))
+    path = str(folder / "train.tf_record")
     features = TextFeatures(labels=("a", "b"), max_seq_length=LENGTH)
     make_records(Questions(), "train", path, tokenizer, features)
     return input_pipeline.open_records([path], features.specs, limits={})

@@ -100,39 +100,28 @@ def test_a_record_does_not_depend_on_those_beside_it():
     rng = np.random.default_rng(5)
     ids = rng.integers(0, 30_000, (2500, 3)) * rng.integers(0, 2, (2500, 1))
     weights = rng.random((2500, 2), np.float32)
-    together = feature_spec.encode_examples(
-        SPECS, {"ids": ids, "weights": weights}
-    )
-    assert together == [
-        record
-        for i in range(2500)
-        for record in feature_spec.encode_examples(
-            SPECS, {"ids": ids[i : i + 1], "weights": weights[i : i + 1]}
-        )
-    ]
+
+    def encoded(rows):
+        columns = {"ids": ids[rows], "weights": weights[rows]}
+        return feature_spec.encode_examples(SPECS, columns)
+
+    alone = [encoded(slice(i, i + 1)) for i in range(2500)]
+    assert encoded(slice(None)) == sum(alone, [])
 
 
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (
-            np.zeros((1, 2), int),
-            "feature ids is int64 (1, 2), but its spec says int64 (1, 3).",
-        ),
-        (np.zeros(3, int), "feature ids is int64 (3,), but its spec says int"),
-        (
-            np.zeros((1, 3)),
-            "feature ids is float64 (1, 3), but its spec says int64 (1, 3).",
-        ),
+        (np.zeros((1, 2), int), r"ids is int64 \(1, 2\), .* says int64 \(1, 3"),
+        (np.zeros(3, int), r"ids is int64 \(3,\), but its spec says int64"),
+        (np.zeros((1, 3)), r"ids is float64 \(1, 3\), but its spec says int64"),
         (
             np.zeros((2, 3), int),
-            "feature weights is float32 (1, 2), but its spec says float32 (2, ",
+            r"weights is .* \(1, 2\), .* says float32 \(2,",
         ),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(ids, message):
-    with pytest.raises(ValueError) as error:
-        feature_spec.encode_examples(
-            SPECS, {"ids": ids, "weights": np.zeros((1, 2), np.float32)}
-        )
-    assert str(error.value).startswith(message)
+    weights = np.zeros((1, 2), np.float32)
+    with pytest.raises(ValueError, match=f"^feature {message}"):
+        feature_spec.encode_examples(SPECS, {"ids": ids, "weights": weights})

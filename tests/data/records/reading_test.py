@@ -5,18 +5,13 @@ import pytest
 import tensorflow as tf
 
 from data.records import feature_spec, reading
+from data.records.feature_spec import FeatureSpec
+from tests.support.records_support import write_examples
 
 SPECS = (
-    feature_spec.FeatureSpec("ids", 3, flag="max_seq_length"),
-    feature_spec.FeatureSpec("weights", 2, "float32"),
+    FeatureSpec("ids", 3, flag="max_seq_length"),
+    FeatureSpec("weights", 2, "float32"),
 )
-
-
-def write(path, serialized, compression=""):
-    with tf.io.TFRecordWriter(str(path), compression) as writer:
-        for record in serialized:
-            writer.write(record)
-    return str(path)
 
 
 def test_what_is_encoded_is_parsed():
@@ -45,47 +40,47 @@ def test_the_originals_records_parse(goldens):
 
 
 @pytest.mark.parametrize(
-    ("seq", "predictions", "expected"),
+    ("seq", "predictions", "message"),
     [
         (
             128,
             10,
-            "feature input_ids is int64_list with 64 values, expected "
-            "int64_list with 128; the record has input_ids, .*, segment_ids: "
-            "write the records for this program, or pass --max_seq_length=64.",
+            "input_ids is int64_list with 64 values, expected int64_list with "
+            "128; the record has input_ids, .*, or pass --max_seq_length=64.",
         ),
         (
             64,
             20,
-            "feature masked_lm_positions is .* with 10 values, expected .* with"
-            " 20; .* or pass --max_predictions_per_seq=10.",
+            "masked_lm_positions is .* with 10 values, expected .* with 20; .* "
+            "or pass --max_predictions_per_seq=10.",
         ),
     ],
 )
-def test_records_of_another_length_name_the_flag(seq, predictions, expected):
+def test_records_of_another_length_name_the_flag(seq, predictions, message):
     specs = feature_spec.pretraining_features(64, 10)
-    columns = {s.name: np.zeros((1, s.length), int) for s in specs}
-    columns["masked_lm_weights"] = np.zeros((1, 10), np.float32)
+    columns = {s.name: np.zeros((1, s.length), s.dtype) for s in specs}
     (record,) = feature_spec.encode_examples(specs, columns)
     reading.check_record(specs, "in.rec", record)
     other = feature_spec.pretraining_features(seq, predictions)
-    with pytest.raises(ValueError, match=f"^in.rec: {expected}$"):
+    with pytest.raises(ValueError, match=f"^in.rec: feature {message}$"):
         reading.check_record(other, "in.rec", record)
 
 
-def test_records_of_another_kind_are_refused():
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (("input_ids", 3), "s is missing .* has ids, weights: wr"),
+        (("ids", 3, "float32"), "ids is int64_.*, expected float_list"),
+    ],
+)
+def test_records_of_another_kind_are_refused(spec, message):
     columns = {"ids": np.array([[1, 2, 3]]), "weights": np.zeros((1, 2), "f4")}
     (record,) = feature_spec.encode_examples(SPECS, columns)
-    missing = (feature_spec.FeatureSpec("input_ids", 3),)
-    with pytest.raises(
-        ValueError, match="s is missing .* has ids, weights: wr"
-    ):
-        reading.check_record(missing, "in.rec", record)
-    retyped = (feature_spec.FeatureSpec("ids", 3, "float32"),)
-    with pytest.raises(
-        ValueError, match="ids is int64_.*, expected float_list"
-    ):
-        reading.check_record(retyped, "in.rec", record)
+    with pytest.raises(ValueError, match=message):
+        reading.check_record([FeatureSpec(*spec)], "in.rec", record)
+
+
+def test_text_is_no_record():
     with pytest.raises(ValueError, match="is missing .* record has none: wr"):
         reading.check_record(SPECS, "in.rec", b"\xff\xff text")
 
@@ -93,15 +88,16 @@ def test_records_of_another_kind_are_refused():
 def test_a_cut_gzip_file_is_refused(tmp_path):
     # tf.data takes the cut for the end of the file: it reads fewer records.
     path = tmp_path / "cut"
-    write(path, [b"0123456789"] * 3, "GZIP")
+    columns = {"ids": [[0, 1, 2]] * 3, "weights": [[0.0, 1.0]] * 3}
+    write_examples(path, SPECS, columns, "gzip")
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="cut: record .* is cut short or dam"):
         reading.count_records(str(path))
 
 
 def test_an_empty_or_missing_file_is_refused(tmp_path):
-    empty = write(tmp_path / "empty", [])
+    (tmp_path / "empty").touch()
     with pytest.raises(ValueError, match="empty holds no records; write it"):
-        reading.count_records(empty)
+        reading.count_records(str(tmp_path / "empty"))
     with pytest.raises(FileNotFoundError, match="absent: no such record file"):
         reading.count_records(str(tmp_path / "absent"))

@@ -2,23 +2,16 @@
 
 import gzip
 import hashlib
-import struct
 
 import pytest
 import tensorflow as tf
 
 from data.records import tfrecord
 from data.storage import files
+from tests.support.records_support import flipped
 
 # Empty, short, of two bytes' length, and longer than what is written at once.
 RECORDS = [b"", b"a", bytes(range(256)) * 2, b"long" * 300_000]
-
-
-def by_tensorflow(path, records):
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in records:
-            writer.write(record)
-    return path.read_bytes()
 
 
 def write(path, records, compression="none"):
@@ -34,8 +27,11 @@ def read_by_tensorflow(path, compression=""):
 
 
 def test_frames_are_tensorflows(tmp_path):
-    expected = by_tensorflow(tmp_path / "a", RECORDS)
-    assert b"".join(map(tfrecord.frame, RECORDS)) == expected
+    path = tmp_path / "a"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in RECORDS:
+            writer.write(record)
+    assert b"".join(map(tfrecord.frame, RECORDS)) == path.read_bytes()
 
 
 def test_the_originals_files_are_read(goldens):
@@ -81,56 +77,59 @@ def test_gzip_files_one_after_the_other_are_one(tmp_path):
     assert list(tfrecord.read_records(str(tmp_path / "a"))) == [b"x", b"y"]
 
 
-def read_damaged(path):
+def read_damaged(path, data):
     """What the reader says of a file, after any number of records."""
+    path.write_bytes(data)
     with pytest.raises(ValueError) as error:
         list(tfrecord.read_records(str(path)))
     return str(error.value).removeprefix(f"{path}: ")
 
 
-# Records of 3 and 4 bytes: the first takes 19 in the file, the second 20.
-def test_every_cut_of_a_plain_file_is_found(tmp_path):
+@pytest.fixture
+def path(tmp_path):
+    """Records of 3 and 4 bytes, which take 19 and 20 in the file."""
     write(tmp_path / "a", [b"old", b"mill"])
-    data = (tmp_path / "a").read_bytes()
-    for end in range(1, len(data)):
-        if end == 19:
-            continue  # between two records
-        (tmp_path / "a").write_bytes(data[:end])
-        assert read_damaged(tmp_path / "a") == (
-            f"record {'1, at byte 0' if end < 19 else '2, at byte 19'} of "
-            f"{end}, is cut short or damaged; copy or write the file again."
-        )
+    return tmp_path / "a"
 
 
-def test_every_wrong_byte_of_a_plain_file_is_found(tmp_path):
-    write(tmp_path / "a", [b"old", b"mill"])
-    data = (tmp_path / "a").read_bytes()
-    for i in range(len(data)):
-        wrong = data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :]
-        (tmp_path / "a").write_bytes(wrong)
-        found = f"record {'1, at byte 0' if i < 19 else '2, at byte 19'} of 39,"
-        assert read_damaged(tmp_path / "a").startswith(found)
+@pytest.fixture
+def zipped(tmp_path):
+    write(tmp_path / "a.gz", [b"old", b"mill"], "gzip")
+    return tmp_path / "a.gz"
 
 
-def test_every_cut_of_a_gzip_file_is_found(tmp_path):
-    write(tmp_path / "a", [b"old", b"mill"], "gzip")
-    data = (tmp_path / "a").read_bytes()
+def test_every_cut_of_a_plain_file_is_found(path):
+    data = path.read_bytes()
+    for end in {*range(1, 39)} - {19}:  # 19 is between two records
+        place = "1, at byte 0" if end < 19 else "2, at byte 19"
+        found = read_damaged(path, data[:end])
+        assert found.startswith(f"record {place} of {end}, is cut short or dam")
+
+
+def test_every_wrong_byte_of_a_plain_file_is_found(path):
+    data = path.read_bytes()
+    for i in range(39):
+        place = "1, at byte 0" if i < 19 else "2, at byte 19"
+        found = read_damaged(path, flipped(data, i, 1))
+        assert found.startswith(f"record {place} of 39, is cut short or dam")
+
+
+def test_every_cut_of_a_gzip_file_is_found(zipped):
+    data = zipped.read_bytes()
     for end in range(3, len(data)):
-        (tmp_path / "a").write_bytes(data[:end])
-        assert " or a later one is cut short" in read_damaged(tmp_path / "a")
-    (tmp_path / "a").write_bytes(data[:2])
-    assert "record 1, at byte 0 of 2, is cut" in read_damaged(tmp_path / "a")
+        found = read_damaged(zipped, data[:end])
+        assert " or a later one is cut short" in found
+    found = read_damaged(zipped, data[:2])
+    assert "record 1, at byte 0 of 2, is cut" in found
 
 
-def test_no_wrong_byte_of_a_gzip_file_changes_a_record(tmp_path):
-    write(tmp_path / "a", [b"old", b"mill"], "gzip")
-    data = (tmp_path / "a").read_bytes()
+def test_no_wrong_byte_of_a_gzip_file_changes_a_record(zipped):
+    data = zipped.read_bytes()
     harmless = []
     for i in range(len(data)):
-        wrong = data[:i] + bytes([data[i] ^ 0x10]) + data[i + 1 :]
-        (tmp_path / "a").write_bytes(wrong)
+        zipped.write_bytes(flipped(data, i))
         try:
-            records = list(tfrecord.read_records(str(tmp_path / "a")))
+            records = list(tfrecord.read_records(str(zipped)))
         except ValueError:
             continue
         assert records == [b"old", b"mill"]
@@ -139,14 +138,9 @@ def test_no_wrong_byte_of_a_gzip_file_changes_a_record(tmp_path):
     assert set(harmless) <= {*range(4, 10), len(data) - 9}
 
 
-def test_garbage_behind_a_gzip_file_is_found(tmp_path):
-    write(tmp_path / "a", [b"x"], "gzip")
-    with open(tmp_path / "a", "ab") as file:
-        file.write(b"garbage")
-    assert read_damaged(tmp_path / "a") == (
-        "record 1 or a later one is cut short or damaged; copy or write the "
-        "file again."
-    )
+def test_garbage_behind_a_gzip_file_is_found(zipped):
+    found = read_damaged(zipped, zipped.read_bytes() + b"garbage")
+    assert found.startswith("record 1 or a later one is cut short or damaged;")
 
 
 def test_a_full_disk_is_an_error():
@@ -170,11 +164,3 @@ def test_records_in_a_store_that_is_no_disk(compression):
     writer = write(path, RECORDS, compression)
     assert list(tfrecord.read_records(path)) == RECORDS
     assert files.sha256(path) == writer.sha256
-
-
-def test_a_length_that_no_file_has_is_refused(tmp_path):
-    header = struct.pack("<Q", 2**60)
-    (tmp_path / "a").write_bytes(header + b"\0" * 8)
-    assert read_damaged(tmp_path / "a").startswith(
-        "record 1, at byte 0 of 16, is cut short"
-    )

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import pathlib
 import stat
 
 import pytest
@@ -14,11 +15,8 @@ def test_patterns_are_expanded_in_their_order(tmp_path):
     for name in ("b.txt", "a.txt", "c.tsv"):
         (tmp_path / name).write_text("")
     found = files.expand_patterns(f"{tmp_path}/c.tsv, {tmp_path}/*.txt")
-    assert [os.path.basename(path) for path in found] == [
-        "c.tsv",
-        "a.txt",
-        "b.txt",
-    ]
+    names = [os.path.basename(path) for path in found]
+    assert names == ["c.tsv", "a.txt", "b.txt"]
 
 
 def test_brackets_and_half_written_files(tmp_path):
@@ -88,54 +86,43 @@ def test_shards_are_found_as_input(tmp_path):
     assert files.expand_patterns(f"{tmp_path}/out@3") == [f"{tmp_path}/out@3"]
 
 
-def test_only_newlines_end_a_line(tmp_path):
-    path = tmp_path / "text"
-    path.write_bytes("\ufeffa\u2028b\x0cc\nd\n\ne".encode())
-    assert list(files.read_lines(str(path))) == ["a\u2028b\x0cc", "d", "", "e"]
-
-
-def test_carriage_returns_are_dropped_as_the_original_does(tmp_path):
-    (tmp_path / "text").write_bytes(b"a\r\nb\rc\n\r\n")
-    assert list(files.read_lines(str(tmp_path / "text"))) == ["a", "bc", ""]
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        # Only newlines end a line.
+        ("\ufeffa\u2028b\x0cc\nd\n\ne", ["a\u2028b\x0cc", "d", "", "e"]),
+        # Carriage returns are dropped, as the original does.
+        ("a\r\nb\rc\n\r\n", ["a", "bc", ""]),
+    ],
+)
+def test_lines(tmp_path, text, lines):
+    (tmp_path / "text").write_bytes(text.encode())
+    assert list(files.read_lines(str(tmp_path / "text"))) == lines
 
 
 def test_one_line_is_decoded():
     place = "corpus.txt", 17
     assert files.decode_line("schön\r\n".encode(), *place) == "schön"
     assert files.decode_line(b"no end", *place) == "no end"
-    message = (
-        "corpus.txt, line 17: byte 4 .* 0xf6, .*`iconv -f latin1 -t utf-8`"
-    )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="^corpus.txt, line 17: byte 4.*0xf6"):
         files.decode_line(b"sch\xf6n\n", *place)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (gzip.compress(b"a line\n"), "the file is compressed: unpack it with"),
-        ("\ufeffa line\n".encode("utf-16-le"), "is UTF-16: `iconv"),
-        ("\ufeffa line\n".encode("utf-16-be"), "is UTF-16: `iconv"),
+        (gzip.compress(b"a line\n"), "line 1: .*compressed: unpack it with"),
+        ("\ufeffa line\n".encode("utf-16-le"), "line 1: .*is UTF-16: `iconv"),
+        ("\ufeffa line\n".encode("utf-16-be"), "line 1: .*is UTF-16: `iconv"),
+        # Only the beginning of a file says that it is UTF-16.
+        (b"gut\n\xff\xfe bad\n", "line 2: byte 1 .*`iconv -f latin1"),
     ],
-    ids=["gzip", "little", "big"],
+    ids=["gzip", "little", "big", "latin"],
 )
 def test_text_of_another_format_is_named(tmp_path, content, message):
     path = tmp_path / "text"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"text, line 1: .* {message}"):
-        list(files.read_lines(str(path)))
-
-
-def test_undecodable_text_names_file_line_and_byte(tmp_path):
-    path = tmp_path / "latin.txt"
-    path.write_bytes("gut\nschön\n".encode("latin-1"))
-    with pytest.raises(
-        ValueError, match="latin.txt, line 2: byte 4 .* 0xf6.*iconv"
-    ):
-        list(files.read_lines(str(path)))
-    # Only the beginning of a file says that it is UTF-16.
-    path.write_bytes(b"gut\n\xff\xfe bad\n")
-    with pytest.raises(ValueError, match="line 2: byte 1 .* -f latin1"):
+    with pytest.raises(ValueError, match=f"^{path}, {message}"):
         list(files.read_lines(str(path)))
 
 
@@ -146,16 +133,11 @@ def test_a_missing_file_is_named(tmp_path):
         list(files.read_lines(str(tmp_path)))
 
 
-def write(path, text):
-    with tf.io.gfile.GFile(path, "w") as file:
-        file.write(text)
-
-
 def test_files_appear_together(tmp_path):
     paths = [str(tmp_path / "new/a"), str(tmp_path / "new/b")]
     with files.whole_files(paths) as temporary:
         for path in temporary:
-            write(path, "x")
+            pathlib.Path(path).write_text("x")
         assert not any(map(os.path.exists, paths))
     assert sorted(os.listdir(tmp_path / "new")) == ["a", "b"]
 
@@ -165,7 +147,7 @@ def test_an_error_leaves_what_was_there(tmp_path):
     path.write_text("before")
     with pytest.raises(KeyError):
         with files.whole_files([str(path)]) as (temporary,):
-            write(temporary, "half")
+            pathlib.Path(temporary).write_text("half")
             raise KeyError
     assert path.read_text() == "before"
     assert os.listdir(tmp_path) == ["a"]
@@ -191,7 +173,7 @@ def test_an_error_between_two_files_says_which_one_changed(tmp_path):
     with pytest.raises(OSError, match=f"Changed there: {first};"):
         with files.whole_files([str(first), str(second)]) as temporary:
             for path in temporary:
-                write(path, "x")
+                pathlib.Path(path).write_text("x")
             second.mkdir()
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
@@ -208,7 +190,7 @@ def test_the_target_of_a_link_is_written(tmp_path, is_there):
     with files.whole_files([link]) as (temporary,):
         # On the target's disk, so that it can be renamed.
         assert os.path.dirname(temporary) == str(tmp_path / "disk")
-        write(temporary, "whole")
+        pathlib.Path(temporary).write_text("whole")
         assert not is_there or target.read_text() == "before"
     assert os.path.islink(link) and target.read_text() == "whole"
     files.write_text(f"{tmp_path}/disk/next", "renamed")
@@ -216,10 +198,6 @@ def test_the_target_of_a_link_is_written(tmp_path, is_there):
     assert os.path.islink(link) and target.read_text() == "renamed"
     assert os.listdir(tmp_path / "here") == ["link"]
     assert os.listdir(tmp_path / "disk") == ["target"]
-
-
-def make_pipe(path):
-    os.mkfifo(path)
 
 
 def make_null_device(path):
@@ -230,7 +208,7 @@ def make_null_device(path):
 
 
 @pytest.mark.parametrize("by_link", [False, True])
-@pytest.mark.parametrize("make", [make_pipe, make_null_device])
+@pytest.mark.parametrize("make", [os.mkfifo, make_null_device])
 def test_a_device_or_pipe_is_written_and_stays(tmp_path, make, by_link):
     path = str(tmp_path / "stream")
     make(path)
@@ -242,12 +220,12 @@ def test_a_device_or_pipe_is_written_and_stays(tmp_path, make, by_link):
     # Opened for both, a pipe waits for nobody.
     with open(os.open(path, os.O_RDWR), "rb", buffering=0) as reader:
         files.write_text(path, "through")
-        if make is make_pipe:
+        if make is os.mkfifo:
             assert reader.read(7) == b"through"
         with pytest.raises(KeyError):
             with files.whole_files([path, f"{tmp_path}/file"]) as temporary:
                 assert temporary[0] == path
-                write(temporary[1], "half")
+                pathlib.Path(temporary[1]).write_text("half")
                 raise KeyError
     assert os.stat(path).st_mode == kind
     assert sorted(os.listdir(tmp_path)) == before

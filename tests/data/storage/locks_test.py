@@ -46,19 +46,16 @@ def test_a_second_run_is_refused_and_told_who_has_the_folder(hold, tmp_path):
     folder = tmp_path / "out"
     process = hold(folder)
     (folder / "before").write_text("")
-    with pytest.raises(OSError) as caught:
-        with locks.sole_use(str(folder)):
-            pytest.fail("two have it")
-    text = str(caught.value)
-    assert text.startswith(f"--output_dir: {folder} is in use by process ")
-    assert f"process {process.pid} on {os.uname().nodename} since 20" in text
-    assert f"-c {folder}. Wait until it ends" in text
-    assert "or give another --output_dir." in text
+    message = (
+        f"--output_dir: {folder} is in use by process {process.pid} on "
+        f"{os.uname().nodename} since 20.* -c {folder}. Wait until it ends, .*"
+        "or give another --output_dir."
+    )
+    for _ in range(2):  # the first attempt does not release the lock
+        with pytest.raises(OSError, match=message):
+            with locks.sole_use(str(folder)):
+                pytest.fail("two have it")
     assert sorted(os.listdir(folder)) == [".lock", "before"]
-    # A second attempt does not release the lock.
-    with pytest.raises(OSError, match="is in use"):
-        with locks.sole_use(str(folder)):
-            pytest.fail("two have it")
 
 
 def test_an_ended_run_leaves_nothing(hold, tmp_path):
@@ -163,8 +160,8 @@ def test_a_file_system_without_locks_is_told_of(
     monkeypatch.setattr(fcntl, "lockf", lockf)
     with locks.sole_use(str(tmp_path)):
         pass
-    assert "this file system has no locks" in caplog.text
-    assert "start no second run here." in caplog.text
+    assert "has no locks" in caplog.text
+    assert "start no second run here" in caplog.text
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):

@@ -38,3 +38,15 @@ def test_a_complete_file_has_its_size_and_checksum(tmp_path):
     path.write_bytes(b"abc")
     assert manifests.is_complete(str(path), checksum)
     assert not manifests.is_complete(str(path), "0" + checksum[1:])
+
+
+@pytest.mark.parametrize(
+    ("output", "manifest"),
+    [
+        ("x/out-00000-of-00064", "x/out@64.manifest.json"),
+        ("out.tf_record", "out.tf_record.manifest.json"),
+        ("a-00000-of-00002.gz", "a-00000-of-00002.gz.manifest.json"),
+    ],
+)
+def test_a_manifest_is_named_after_the_shards(output, manifest):
+    assert manifests.path_of([output]) == manifest

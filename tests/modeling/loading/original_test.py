@@ -11,7 +11,9 @@ from tests.support import huggingface_support as theirs
 from tests.support import rounding
 from tests.support.model_folder_support import (
     assert_has_weights,
+    variables_of,
     write_huggingface,
+    write_weights,
 )
 
 
@@ -60,7 +62,7 @@ def test_from_folder_gives_the_encoder_alone(
     bert = BertModel.from_folder(str(original), whole_last_layer=True)
     assert isinstance(bert, BertModel)
     golden = checkpoints.open_checkpoint(str(original))
-    for name, variable in checkpoints.variables_by_name([bert]).items():
+    for name, variable in variables_of(bert).items():
         np.testing.assert_array_equal(variable, golden.read(name))
     named = BertModel.from_folder(str(original), name="question")
     for mine, other in zip(named.weights, bert.weights, strict=True):
@@ -83,17 +85,14 @@ def test_the_newest_checkpoint_of_a_pretraining_run_is_taken(
     original, goldens, tmp_path
 ):
     # As after an export, and more training.
-    (original / "task.json").write_text(
-        json.dumps(
-            {
-                "kind": "pretraining",
-                "weights": "bert_model.ckpt",
-                "model": {},
-                "max_seq_length": 64,
-                "do_lower_case": False,
-            }
-        )
-    )
+    facts = {
+        "kind": "pretraining",
+        "weights": "bert_model.ckpt",
+        "model": {},
+        "max_seq_length": 64,
+        "do_lower_case": False,
+    }
+    (original / "task.json").write_text(json.dumps(facts))
     for path in (goldens / "model/trained").iterdir():
         shutil.copy(path, original)
     loaded = modeling.load(str(original))
@@ -102,14 +101,9 @@ def test_the_newest_checkpoint_of_a_pretraining_run_is_taken(
     assert not loaded.tokenizer.basic_tokenizer.do_lower_case
 
 
-def test_span_models_are_known_by_their_head(original, goldens):
-    config = modeling.load(str(original)).config
-    model = SpanModel(config)
-    weights = checkpoints.variables_by_name(model.layers)
-    checkpoints.write(
-        str(original / "bert_model.ckpt"),
-        {name: v.numpy() for name, v in weights.items()},
-    )
+def test_span_models_are_known_by_their_head(original):
+    model = SpanModel(modeling.load(str(original)).config)
+    write_weights(original / "bert_model.ckpt", model)
     loaded = modeling.load(str(original))
     assert loaded.kind == "span"
     assert_has_weights(loaded, original)

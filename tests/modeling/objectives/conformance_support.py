@@ -4,25 +4,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import BertConfig, checkpoints, objectives
+from modeling import checkpoints, objectives
+from tests.support.small_model import SMALL
 from training.config.objective_options import ObjectiveOptions
 from training.config.run_options import TrainOptions
 from training.loop.trainer import Trainer
 
-CONFIG = BertConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=16,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
 ROWS, LENGTH, PREDICTIONS = 8, 12, 3
 
 
-def make_model(name, options, config=CONFIG, dtype="float32"):
+def make_model(name, options, config=SMALL, dtype="float32"):
     """A model with the same weights whenever it is made."""
     keras.utils.set_random_seed(1)
     tokens = ObjectiveOptions().tokens(name)
@@ -39,7 +30,7 @@ def make_batch(objective, rows=ROWS):
     lengths[:2] = 5, LENGTH
     mask = np.arange(LENGTH) < lengths[:, None]
     # Each row has a first wordpiece of its own, so that it can be learned.
-    ids = rng.integers(1, CONFIG.vocab_size, (rows, LENGTH))
+    ids = rng.integers(1, SMALL.vocab_size, (rows, LENGTH))
     ids[:, 0] = np.arange(rows) + 1
     batch = {
         "input_ids": ids * mask,
@@ -55,7 +46,7 @@ def make_batch(objective, rows=ROWS):
         batch["masked_lm_positions"] = rng.permuted(places, axis=1)[
             :, :PREDICTIONS
         ]
-        batch["masked_lm_ids"] = rng.integers(1, CONFIG.vocab_size, shape)
+        batch["masked_lm_ids"] = rng.integers(1, SMALL.vocab_size, shape)
     batch = {name: tf.cast(x, tf.int32) for name, x in batch.items()}
     if objective.reads_masks:
         weights = np.arange(PREDICTIONS) < rng.integers(1, 4, (rows, 1))

@@ -4,65 +4,49 @@ Hinton et al., 2015 (arXiv:1503.02531): T^2 KL(teacher, student) of softened
 probabilities, mixed with the loss of the labels.
 """
 
-import keras
+import dataclasses
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from data.records import length_batches
-from modeling import BertConfig, SpanModel, TaskModel
+from modeling import SpanModel, TaskModel
 from modeling.losses import Distillation
+from tests.modeling.objectives import tasks_support
 from tests.modeling.objectives.numpy_model import log_softmax
-from tests.support.classifier_support import columns_of
+from tests.modeling.objectives.tasks_support import LABELS
+from tests.support.small_model import SMALL
 
-LABELS = {
-    "classification": 3,
-    "regression": 1,
-    "multilabel": 5,
-    "choice": 4,
-    "tagging": 7,
-}
 LENGTHS = [9, 3, 11, 1, 6, 8]
 REAL, LABELED = [1, 1, 1, 1, 0, 1], [1, 0, 1, 1, 1, 0]
-CONFIG = BertConfig(
-    vocab_size=1200,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=32,
-)
+CONFIG = dataclasses.replace(SMALL, vocab_size=1200)
 
 
-def make_batch(kind, real=REAL, labeled=LABELED):
+def make_batch(kind, labeled=LABELED):
     """Random examples, and random logits of a teacher, also of padding."""
     rng = np.random.default_rng(3)
     size = LABELS.get(kind, 2)
-    of_record = "classification" if kind == "span" else kind
-    columns = columns_of(of_record, LENGTHS, seq_length=16, num_labels=size)
-    if kind == "span":
-        answers = np.minimum(columns.pop("label_ids"), np.c_[LENGTHS] - 1)
-        columns |= {"start_positions": answers, "end_positions": answers}
     width = size * (16 if kind in ("tagging", "span") else 1)
-    columns["teacher_logits"] = 3 * rng.normal(size=[len(LENGTHS), width])
-    columns["is_real_example"] = np.c_[real]
-    columns["is_labeled"] = np.c_[labeled]
-    return {
-        name: tf.constant(x, tf.int32 if x.dtype == np.int64 else tf.float32)
-        for name, x in columns.items()
+    columns = {
+        "teacher_logits": 3 * rng.normal(size=[len(LENGTHS), width]),
+        "is_real_example": np.c_[REAL],
+        "is_labeled": np.c_[labeled],
     }
-
-
-def make_model(kind, distillation=None, **options):
-    keras.utils.set_random_seed(5)
     if kind == "span":
-        model = SpanModel(CONFIG, **options)
-    else:
-        model = TaskModel(CONFIG, kind, LABELS[kind], **options)
+        answers = np.minimum(rng.integers(0, 2, (6, 1)), np.c_[LENGTHS] - 1)
+        columns |= {"start_positions": answers, "end_positions": answers}
+        kind = "classification"  # its texts
+    return tasks_support.make_batch(kind, LENGTHS, 16, size, **columns)
+
+
+def make_model(kind, distillation=None):
+    make = functools.partial(TaskModel, CONFIG, kind, LABELS.get(kind))
+    if kind == "span":
+        make = functools.partial(SpanModel, CONFIG)
+    model = tasks_support.with_random_head(make)
     model.distillation = distillation
-    for variable in model.layers[-1].trainable_variables:
-        rng = np.random.default_rng(1)
-        variable.assign(rng.normal(size=variable.shape))
     return model
 
 
@@ -72,10 +56,7 @@ def loss_of(model, batch):
 
 def divergence(teacher, student, temperature):
     """T^2 sum p log(p / q) over the last axis, in float64."""
-    p, q = (
-        log_softmax(teacher / temperature),
-        log_softmax(student / temperature),
-    )
+    p, q = (log_softmax(x / temperature) for x in (teacher, student))
     return temperature**2 * (np.exp(p) * (p - q)).sum(axis=-1)
 
 
@@ -106,10 +87,8 @@ def soft_reference(kind, student, batch, temperature):
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("kind", [*LABELS, "span"])
 def test_teachers_alone_equal_numpy(kind, temperature):
-    model, batch = (
-        make_model(kind, Distillation(1.0, temperature)),
-        make_batch(kind),
-    )
+    model = make_model(kind, Distillation(1.0, temperature))
+    batch = make_batch(kind)
     logits = model.logits(batch).numpy().astype(np.float64)
     expected = soft_reference(kind, logits, batch, temperature)
     assert loss_of(model, batch) == pytest.approx(expected, rel=2e-5)

@@ -11,7 +11,6 @@ from modeling import BertConfig, TaskModel
 from modeling.kernels import vocabulary
 from modeling.objectives.left_to_right import LeftToRightModel
 from tests.modeling.objectives.conformance_support import (
-    CONFIG,
     make_batch,
     make_model,
     trained,
@@ -24,6 +23,7 @@ from tests.modeling.objectives.numpy_model import (
     with_weights,
 )
 from tests.support import rounding
+from tests.support.small_model import SMALL
 
 BATCH = make_batch(LeftToRightModel)
 
@@ -32,7 +32,7 @@ class LeftToRight(NumpyModel):
     """The objective, in NumPy."""
 
     def __init__(self, weights):
-        super().__init__(weights, CONFIG, looks_back=True)
+        super().__init__(weights, SMALL, looks_back=True)
 
     def losses(self, ids):
         """The loss of each wordpiece after the first, and whether it is top."""
@@ -144,7 +144,7 @@ def test_more_positions_to_draw_than_there_are_are_all():
 def test_a_text_is_read_from_its_last_real_wordpiece():
     model = make_model("left_to_right", {})
     weights = with_weights(model)
-    theirs = NumpyModel(weights, CONFIG, looks_back=True)
+    theirs = NumpyModel(weights, SMALL, looks_back=True)
     want = np.tanh(
         [
             theirs.dense(theirs.encode(ids)[-1], "bert/pooler/dense")
@@ -167,7 +167,7 @@ def test_a_text_is_read_from_its_last_real_wordpiece():
 
 
 def test_fine_tuning_keeps_the_mask_and_reads_the_whole_text(tmp_path):
-    config = LeftToRightModel.configure(CONFIG)
+    config = LeftToRightModel.configure(SMALL)
     path = tmp_path / "bert_config.json"
     path.write_text(config.to_json_string())
     assert json.loads(path.read_text())["left_to_right"] is True
@@ -190,7 +190,7 @@ def test_a_training_step_in_parts_is_that_of_the_whole(
     changes = {"xla": xla, "gradient_accumulation_steps": 2}
     found = []
     # All rows at once, and two of them.
-    for logits in (vocabulary.LOGITS_AT_ONCE, 2 * CONFIG.vocab_size):
+    for logits in (vocabulary.LOGITS_AT_ONCE, 2 * SMALL.vocab_size):
         monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", logits)
         folder = tmp_path / str(logits)
         found.append(trained("left_to_right", {}, folder, **changes))

@@ -4,16 +4,9 @@ import pytest
 import tensorflow as tf
 
 import modeling
-from modeling import BertConfig, BertModel, objectives
+from modeling import BertModel, objectives
 from modeling.objectives import base
-
-CONFIG = BertConfig(
-    vocab_size=9,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=1,
-    intermediate_size=8,
-)
+from tests.support.small_model import SMALL
 
 
 @pytest.mark.parametrize("name", objectives.names())
@@ -37,10 +30,8 @@ def test_modeling_offers_its_objectives(name, exported):
 
 
 def test_an_unknown_objective_is_refused_with_the_names_of_all():
-    with pytest.raises(
-        ValueError,
-        match=f"'base'; it must be one of {', '.join(objectives.names())}.",
-    ):
+    message = f"'base'; it must be one of {', '.join(objectives.names())}."
+    with pytest.raises(ValueError, match=message):
         objectives.get("base")
 
 
@@ -56,7 +47,7 @@ def test_an_unknown_objective_is_refused_with_the_names_of_all():
 def test_options_of_the_encoder_reach_it(name, arguments):
     make = objectives.get(name)
     model = make(
-        CONFIG,
+        SMALL,
         *arguments,
         dtype="mixed_bfloat16",
         use_one_hot_embeddings=True,
@@ -68,7 +59,7 @@ def test_options_of_the_encoder_reach_it(name, arguments):
     assert {x.compute_dtype for x in model.layers} == {"bfloat16"}
     assert model.layers[0] is model.bert
     with pytest.raises(TypeError, match="'whole_last'"):
-        make(CONFIG, *arguments, whole_last=True)
+        make(SMALL, *arguments, whole_last=True)
 
 
 class Mean(base.ItemObjective):
@@ -84,7 +75,7 @@ class Mean(base.ItemObjective):
 
 
 def test_fillers_count_nowhere_and_parts_add_up():
-    model = Mean(BertModel(CONFIG))
+    model = Mean(BertModel(SMALL))
     batch = {"input_ids": tf.ones([2, 3], tf.int32)}
     assert model.loss_weights(batch)["loss"] == 2.0
     loss, metrics = model.losses(batch, {"loss": tf.constant(4.0)})

@@ -6,21 +6,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import BertConfig, SentenceEncoder
+from modeling import SentenceEncoder
+from tests.support.small_model import SMALL
 from training.config.run_options import TrainOptions
 from training.devices.strategy import distribute
 from training.loop import steps as loop_steps
 
-CONFIG = BertConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=16,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
-)
 ROWS, LENGTH = 8, 6
 CASES = {
     "cosent": {"loss": "cosent"},
@@ -56,7 +47,7 @@ def updates(strategy, name):
     # Compiling the update on each device would take most of the time.
     plain = mock.patch.object(loop_steps, "_compiles_update", lambda *_: False)
     with strategy.scope(), plain:
-        model = SentenceEncoder(CONFIG, **CASES[name])
+        model = SentenceEncoder(SMALL, **CASES[name])
         steps = loop_steps.TrainSteps(model, train)
         data = distribute(
             strategy,

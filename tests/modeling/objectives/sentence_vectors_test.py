@@ -1,5 +1,6 @@
 """SentenceEncoder: vectors, cached gradients, several sizes, two devices."""
 
+import dataclasses
 import json
 
 import keras
@@ -8,13 +9,13 @@ import pytest
 import tensorflow as tf
 
 from modeling import SentenceEncoder, VectorForm
-from tests.modeling.objectives.sentence_vectors_support import CONFIG
 from tests.support import fork_server
+from tests.support.small_model import SMALL
 
 ROWS = 4
 
 
-def make_model(config=CONFIG, **options):
+def make_model(config=SMALL, **options):
     keras.utils.set_random_seed(1)
     return SentenceEncoder(config, **options)
 
@@ -84,7 +85,7 @@ def test_cached_gradients_are_those_of_the_whole_batch(num_parts, frozen):
 
 def test_both_passes_of_cached_gradients_drop_the_same():
     # With another draw, the gradient would not be that of the loss.
-    config = CONFIG.from_dict(CONFIG.to_dict() | {"hidden_dropout_prob": 0.3})
+    config = dataclasses.replace(SMALL, hidden_dropout_prob=0.3)
     model = make_model(config, loss="negatives", num_parts=2)
     batch, seed = make_batch(), tf.constant([3, 4])
     _, gradients = loss_and_gradients(model, batch, seed, graph=True)

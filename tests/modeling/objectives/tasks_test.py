@@ -3,24 +3,18 @@
 import dataclasses
 import functools
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from data.records import length_batches
-from modeling import BertConfig, TaskModel, checkpoints
+from modeling import TaskModel
+from tests.modeling.objectives import tasks_support
 from tests.modeling.objectives.numpy_model import log_softmax
+from tests.modeling.objectives.tasks_support import LABELS
 from tests.support import rounding
-from tests.support.classifier_support import columns_of
+from tests.support.model_folder_support import variables_of
 
-LABELS = {
-    "classification": 3,
-    "regression": 1,
-    "multilabel": 5,
-    "choice": 4,
-    "tagging": 7,
-}
 LENGTHS = [5, 3, 7, 1, 6]
 SEQ_LENGTH = 12
 
@@ -37,23 +31,23 @@ def task_model(config):
 
 
 def make_model(config, kind, **options):
-    keras.utils.set_random_seed(7)
-    model = TaskModel(config, kind, LABELS[kind], **options)
-    # The initial head is too small to tell anything.
-    for variable in model.head.trainable_variables:
-        variable.assign(np.random.default_rng(1).normal(size=variable.shape))
-    return model
-
-
-def make_batch(kind, real=(1, 1, 1, 1, 0)):
-    columns = columns_of(
-        kind, LENGTHS, seq_length=SEQ_LENGTH, num_labels=LABELS[kind]
+    return tasks_support.with_random_head(
+        TaskModel, config, kind, LABELS[kind], **options
     )
-    columns["is_real_example"] = np.array(real)[:, None]
-    return {
-        name: tf.constant(x, tf.int32 if x.dtype == np.int64 else tf.float32)
-        for name, x in columns.items()
-    }
+
+
+def make_batch(kind):
+    """The last example is a filler."""
+    real = np.array([[1], [1], [1], [1], [0]])
+    return tasks_support.make_batch(
+        kind, LENGTHS, SEQ_LENGTH, LABELS[kind], is_real_example=real
+    )
+
+
+def texts_of(batch):
+    """The encoder's inputs; each choice is a text."""
+    inputs = [batch[n] for n in ("input_ids", "input_mask", "segment_ids")]
+    return [tf.reshape(x, [-1, SEQ_LENGTH]) for x in inputs]
 
 
 def reference(kind, logits, batch):
@@ -94,16 +88,10 @@ def test_losses_scores_and_predictions_equal_numpy(task_model, kind):
         metric, [(scores * weights).sum(), total], rtol=rounding.EQUAL
     )
     by_example = model.score_examples(batch)
-    for name, values in (
-        ("loss", losses * weights),
-        ("score", scores * weights),
-        ("weight", weights),
-    ):
+    for name, values in (("loss", losses), ("score", scores), ("weight", 1)):
+        want = (values * weights).sum(axis=1)
         np.testing.assert_allclose(
-            by_example[name],
-            values.sum(axis=1),
-            rtol=rounding.EQUAL,
-            err_msg=name,
+            by_example[name], want, rtol=rounding.EQUAL, err_msg=name
         )
     assert by_example["weight"][4] == 0
     expected = {
@@ -139,26 +127,11 @@ def test_trimmed_batches_give_the_same(task_model, kind, head, mix):
         real = batch["input_mask"].numpy()[:, :8, None] == 1
         whole, cut = whole * real, cut * real
     np.testing.assert_allclose(cut, whole, atol=rounding.EQUAL)
-    np.testing.assert_allclose(
-        *(
-            model.losses(some, model.loss_weights(some))[0]
-            for some in (trimmed, batch)
-        ),
-        rtol=rounding.EQUAL,
-    )
-
-
-def test_each_choice_is_scored_alone(config, task_model):
-    model, batch = task_model("choice"), make_batch("choice")
-    alone = make_model(config, "classification")
-    alone.num_labels = 1
-    alone.bert, alone.head = model.bert, model.head
-    third = {
-        name: x[:, 2 * SEQ_LENGTH : 3 * SEQ_LENGTH] for name, x in batch.items()
-    }
-    np.testing.assert_allclose(
-        model.logits(batch)[:, 2:3], alone.logits(third), atol=rounding.EQUAL
-    )
+    losses = [
+        model.losses(some, model.loss_weights(some))[0]
+        for some in (trimmed, batch)
+    ]
+    np.testing.assert_allclose(*losses, rtol=rounding.EQUAL)
 
 
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
@@ -192,10 +165,9 @@ def test_a_batch_without_a_label_has_loss_0(task_model):
 @pytest.mark.parametrize("kind", ["choice", "tagging"])
 def test_a_bilstm_stands_before_the_linear_layer(task_model, kind):
     model, batch = task_model(kind, head="bilstm"), make_batch(kind)
-    inputs = [batch[n] for n in ("input_ids", "input_mask", "segment_ids")]
-    inputs = [tf.reshape(x, [-1, SEQ_LENGTH]) for x in inputs]
-    sequence = model.bert(*inputs).get_sequence_output()
-    words, last = model.bilstm(sequence, inputs[1])
+    ids, mask, segments = texts_of(batch)
+    sequence = model.bert(ids, mask, segments).get_sequence_output()
+    words, last = model.bilstm(sequence, mask)
     vectors = tf.reshape(words, [-1, 64]) if kind == "tagging" else last
     logits = model.logits(batch)
     np.testing.assert_allclose(
@@ -218,8 +190,7 @@ def test_the_mean_over_the_real_tokens_stands_before_the_linear_layer(
     task_model,
 ):
     model, batch = task_model("choice", head="mean"), make_batch("choice")
-    inputs = [batch[n] for n in ("input_ids", "input_mask", "segment_ids")]
-    ids, mask, segments = (tf.reshape(x, [-1, SEQ_LENGTH]) for x in inputs)
+    ids, mask, segments = texts_of(batch)
     words = model.bert(ids, mask, segments).get_sequence_output().numpy()
     real = mask.numpy()[..., None]
     means = (words * real).sum(axis=1) / real.sum(axis=1)
@@ -233,9 +204,8 @@ def test_the_mean_over_the_real_tokens_stands_before_the_linear_layer(
 
 
 def test_a_frozen_encoder_is_read_without_gradient_or_dropout(config):
-    dropping = BertConfig.from_dict(
-        config.to_dict()
-        | {"hidden_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.5}
+    dropping = dataclasses.replace(
+        config, hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5
     )
     model = make_model(
         dropping, "tagging", feature_based="weighted_all", head="bilstm"
@@ -250,7 +220,7 @@ def test_a_frozen_encoder_is_read_without_gradient_or_dropout(config):
     model.logits(batch)
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     np.testing.assert_array_equal(seen[0][1][-1], seen[1][1][-1])
-    names = checkpoints.variables_by_name(model.layers)
+    names = variables_of(model)
     gradients = tape.gradient(loss, list(names.values()))
     for name, gradient in zip(names, gradients, strict=True):
         assert (gradient is None) == name.startswith("bert/"), name
@@ -276,8 +246,7 @@ def test_heads_that_fit_nothing_are_refused(config, arguments, message):
 
 @pytest.mark.parametrize("kind", ["choice", "tagging"])
 def test_variables_have_the_originals_names(config, kind):
-    model = TaskModel(config, kind, LABELS[kind])
-    names = checkpoints.variables_by_name(model.layers)
+    names = variables_of(TaskModel(config, kind, LABELS[kind]))
     rows = 1 if kind == "choice" else LABELS[kind]
     assert names["output_weights"].shape == (rows, 32)
     assert names["output_bias"].shape == (rows,)
@@ -287,9 +256,7 @@ def test_variables_have_the_originals_names(config, kind):
 
 
 def test_the_heads_initial_values_do_not_follow_the_configuration(config):
-    wide = BertConfig.from_dict(
-        config.to_dict() | {"initializer_range": 0.5, "hidden_size": 512}
-    )
+    wide = dataclasses.replace(config, initializer_range=0.5, hidden_size=512)
     weights = TaskModel(wide, "classification", 50).head.output_weights.numpy()
     # Truncated at two deviations: 0.88 of 0.02 is left.
     assert weights.std() == pytest.approx(0.88 * 0.02, rel=0.03)
@@ -307,9 +274,7 @@ def test_a_tenth_of_the_heads_input_is_dropped_in_training(config):
     seed = tf.constant([3, 1], tf.int32)
     drawn = model.logits(batch, seed).numpy()
     few = {name: x[:1] for name, x in batch.items()}
-    pooled = model.bert(
-        *(few[n] for n in ("input_ids", "input_mask", "segment_ids"))
-    ).pooled_output.numpy()
+    pooled = model.bert(*texts_of(few)).pooled_output.numpy()
     bias = float(model.head.output_bias.numpy()[0])
     # Sum of x b / 0.9 with b = 1 in 0.9: variance x^2 (0.1 / 0.9).
     deviation = np.sqrt((pooled**2).sum() / 9)

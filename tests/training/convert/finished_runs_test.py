@@ -12,6 +12,10 @@ import modeling
 from modeling import BertConfig, SpanModel, TaskModel, checkpoints
 from modeling.checkpoints import model_folder
 from tests.support.conversion_support import convert, refused
+from tests.support.model_folder_support import (
+    change_description,
+    variables_of,
+)
 from tests.support.model_folders import (
     change_json,
     description_of,
@@ -23,8 +27,7 @@ from tests.support.serving_support import finished_run
 def run_dir(goldens, tmp_path, model, *, labels=()):
     """What a run leaves in its output_dir, for some model."""
     path = tmp_path / "out"
-    weights = checkpoints.variables_by_name(model.layers)
-    values = {name: v.numpy() for name, v in weights.items()}
+    values = {n: v.numpy() for n, v in variables_of(model).items()}
     values |= {f"{n}/adam_m": np.zeros_like(x) for n, x in values.items()}
     values["global_step"] = np.int64(7)
     checkpoints.write(str(path / "model.ckpt-7"), values)
@@ -100,7 +103,7 @@ def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
     for path in chosen.glob("model.ckpt-60*"):
         path.rename(chosen / "best" / path.name)
     changes = {"weights": "best/model.ckpt-60", "do_lower_case": False}
-    change_json(chosen / "task.json", **changes)
+    change_description(chosen, **changes)
     target = convert(source, tmp_path / "target")
     values = json.loads((target / "config.json").read_text())
     assert values["architectures"] == ["BertForTokenClassification"]
@@ -108,7 +111,7 @@ def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
     assert tokenizer["do_lower_case"] is False
     np.testing.assert_array_equal(
         load_file(target / "model.safetensors")["classifier.weight"],
-        checkpoints.variables_by_name(best.layers)["output_weights"],
+        best.head.output_weights,
     )
 
 
@@ -146,8 +149,7 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     ours = tmp_path / "ours"
     path = write_questions(goldens, ours)
     unusual = {"version_2_with_negative": True, "null_score_diff_threshold": -5}
-    change_json(ours / "task.json", **unusual)
-    written = json.loads((ours / "task.json").read_text())
+    written = change_description(ours, **unusual) | unusual
     theirs = convert(path, tmp_path / "theirs")
     back = convert(theirs, tmp_path / "back")
     question = "what was there ?", "the old clock was in the harbour ."

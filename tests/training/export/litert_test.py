@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import keras
@@ -23,13 +22,9 @@ from data.squad.articles import SquadData
 from data.squad.examples import read_examples
 from data.text.vocabulary import load_vocab
 from modeling import SentenceEncoder, VectorForm
-from tests.support import rounding, serving_support
-from tests.support.model_folder_support import write_with
-from tests.support.model_folders import (
-    change_json,
-    description_of,
-    write_questions,
-)
+from tests.support import fork_server, rounding, serving_support
+from tests.support.model_folder_support import change_description, write_with
+from tests.support.model_folders import description_of, write_questions
 from tests.support.serving_support import INPUTS, TEXTS, finished_run
 from training.config.run_options import ExportOptions, ServingOptions
 from training.export import litert, saved_model
@@ -39,7 +34,6 @@ from training.export.predictor import Predictor
 from training.export.task_signatures import TaskServing
 from training.start.description import read
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Wide enough for the matrices to be nearly all of a file.
 WIDE = {
     "hidden_size": 256,
@@ -214,14 +208,7 @@ def assert_alike(got, wanted):
 def python(code, *arguments, **options):
     """What a new process prints, which says at the end if it has TensorFlow."""
     code += "\nprint('tensorflow' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        **options,
-    )
+    done = fork_server.cold_python("-c", code, *arguments, **options)
     *lines, has_tensorflow = done.stdout.splitlines()
     assert has_tensorflow == "False"
     return lines
@@ -275,9 +262,8 @@ def test_windows_are_pooled_and_calibrated(
     goldens, tmp_path, kind, thresholds, pooling
 ):
     model = finished_run(goldens, tmp_path, kind)
-    said = json.loads((tmp_path / "task.json").read_text())
-    said |= {"stride": 7, "pooling": pooling}
-    change_json(tmp_path / "task.json", **said)
+    said = {"stride": 7, "pooling": pooling}
+    said = change_description(tmp_path, **said) | said
     calibration = Calibration(3.0, thresholds)
     served = TaskServing(
         model,

@@ -10,6 +10,7 @@ from data.pretraining import queries
 from data.records.feature_spec import encode_examples, pretraining_features
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, PretrainingModel, checkpoints
+from tests.support.model_folder_support import load_weights
 from tests.support.serving_support import (
     INPUTS,
     assert_served_alike,
@@ -59,10 +60,7 @@ def wanted(goldens, lines):
     """The answers of --do_predict, and the rows it makes."""
     config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
     model = PretrainingModel(config)
-    checkpoints.init_from_checkpoint(
-        str(goldens / "model/trained"),
-        checkpoints.variables_by_name(model.layers),
-    )
+    load_weights(goldens / "model/trained", model)
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     asked = [queries.make_query(line, tokenizer) for line in lines]
     batch = queries.query_batch(asked, LENGTH, max_predictions=4)

@@ -18,7 +18,7 @@ import modeling
 from data.finetuning.feature_options import feature_specs
 from data.records import tfrecord
 from data.records.feature_spec import encode_examples
-from tests.support.model_folders import change_json
+from tests.support.model_folder_support import change_description
 from tests.support.serving_support import (
     INPUTS,
     LABELS,
@@ -279,13 +279,13 @@ def test_a_version_of_another_model_is_told(finished, options, made, caplog):
     saved_model.run(options)
     saved_model.run(options)
     assert "another model" not in caplog.text
-    change_json(finished / "export/2/assets/task.json", labels=["x", "y"])
+    change_description(finished / "export/2/assets", labels=["x", "y"])
     saved_model.run(options)
     assert "version 2 is another model's (labels x,y -> " in caplog.text
 
 
 def test_a_description_of_another_version_is_named(finished):
-    change_json(finished / "task.json", newer=1)
+    change_description(finished, newer=1)
     message = "task.json has another version .*'newer'"
     with pytest.raises(ValueError, match=message):
         loaded_model.describe(modeling.load(str(finished)))
@@ -321,7 +321,7 @@ def test_a_folder_of_no_finished_run_is_refused(tmp_path, text, message):
 
 def test_weights_of_another_model_are_refused(finished):
     model = {"kind": "classification", "num_labels": 2, "head": "bilstm"}
-    change_json(finished / "task.json", model=model)
+    change_description(finished, model=model)
     message = r"output_weights: \(2, 32\) in the ch"
     with pytest.raises(ValueError, match=message):
         saved_model.load(str(finished))

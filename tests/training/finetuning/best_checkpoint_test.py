@@ -181,10 +181,8 @@ def test_a_run_that_goes_back_chooses_up_to_there_and_goes_on(tmp_path, caplog):
     scores = [entry["dev"]["f1"] for entry in record["history"]]
     assert scores == [0.5, 0.6, 0.6, 0.1]
     assert CheckpointManager(str(tmp_path / "best")).steps() == [2]
-    assert (
-        f"{tmp_path} continues from step 2, so the best weights of step 3 are "
-        "left out; now the best are those of step 2." in caplog.text
-    )
+    assert "from step 2, so the best weights of step 3 are left" in caplog.text
+    assert "now the best are those of step 2." in caplog.text
 
 
 def test_a_run_that_goes_back_takes_the_best_of_the_checkpoints(tmp_path):
@@ -250,44 +248,33 @@ def test_at_step_0_the_weights_are_those_of_init_checkpoint(tmp_path):
 
 def test_a_metric_is_found_in_any_set(tmp_path):
     names = {"dev_a": ["f1", "loss"], "dev_b": ["f1"]}
-    for given, metric in (
-        ("f1", "f1"),
-        ("dev_a/f1", "f1"),
-        ("dev_b/f1", "dev_b/f1"),
-    ):
+    for given, metric in ("f1",) * 2, ("dev_a/f1", "f1"), ("dev_b/f1",) * 2:
         model = Number(tmp_path, given)
         found = best_checkpoint.BestCheckpoint(model.options, names)
         assert found.metric == metric
     results = {"dev_a": {"f1": 1.0, "loss": 2.0}, "dev_b": {"f1": 3.0}}
     assert metric_values.value_of(results, "f1") == 1.0
     assert metric_values.value_of(results, "dev_b/f1") == 3.0
-    assert metric_values.flat(results) == {
-        "f1": 1.0,
-        "loss": 2.0,
-        "dev_b/f1": 3.0,
-    }
+    flat = {"f1": 1.0, "loss": 2.0, "dev_b/f1": 3.0}
+    assert metric_values.flat(results) == flat
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest_first(tmp_path):
-    with pytest.raises(
-        ValueError,
-        match="^--save_best=los: evaluations give no such metric, but loss, f1",
-    ):
+    message = "^--save_best=los: .* no such metric, but loss, f1"
+    with pytest.raises(ValueError, match=message):
         choose_among(Number(tmp_path, "los"), [])
 
 
 def test_another_metric_than_the_folder_s_is_refused(tmp_path):
     choose_among(Number(tmp_path), [0.0] * 6)[0].train(RECORDS)
-    with pytest.raises(
-        ValueError, match="--save_best=loss, but .* has chosen by f1; give that"
-    ):
+    message = "--save_best=loss, but .* has chosen by f1; give that"
+    with pytest.raises(ValueError, match=message):
         choose_among(Number(tmp_path, "loss"), [])
 
 
 def test_what_was_never_chosen_cannot_be_used(tmp_path):
-    with pytest.raises(
-        ValueError, match="holds no best_checkpoint.json; train with this flag"
-    ):
+    message = "holds no best_checkpoint.json; train with this flag"
+    with pytest.raises(ValueError, match=message):
         choose_among(Number(tmp_path), [])[0].restore()
 
 
@@ -301,10 +288,7 @@ def test_a_damaged_record_is_refused(tmp_path):
     ("changes", "message"),
     [
         ({"save_best": "f1"}, "--save_best needs --eval_every_steps; give"),
-        (
-            {"early_stopping_patience": 2},
-            "--early_stopping_patience needs --save_best; give that, too",
-        ),
+        ({"early_stopping_patience": 2}, "_patience needs --save_best; give"),
     ],
 )
 def test_flags_that_need_others_are_refused(goldens, changes, message):
@@ -350,7 +334,6 @@ def same_weights(weights, checkpoint):
 def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     out = tmp_path / "out"
-
     finetuning = {
         "eval_batch_size": 32,  # more than the dev set has
         "predict_batch_size": 32,
@@ -373,12 +356,9 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     later = options.replace(do_train=False)
     assert classifier.run(later.replace(do_eval=False)).step == outcome.step
     assert (out / "test_results.tsv").read_bytes() == answers
-    with pytest.raises(
-        ValueError, match="the steps with a checkpoint are 2, 4, 6; a fin"
-    ):
-        classifier.run(
-            later.replace(do_predict=False, eval_checkpoints="5,4,3")
-        )
+    lost = later.replace(do_predict=False, eval_checkpoints="5,4,3")
+    with pytest.raises(ValueError, match="with a checkpoint are 2, 4, 6; "):
+        classifier.run(lost)
 
 
 @pytest.mark.all
@@ -408,18 +388,9 @@ def test_a_classifier_that_goes_back_answers_by_what_it_trains_then(
     ("changes", "message"),
     [
         ({"eval_checkpoints": "best"}, "=best; it must be last, all, or steps"),
-        (
-            {"eval_checkpoints": "all", "do_eval": False},
-            "--eval_checkpoints needs --do_eval",
-        ),
+        ({"eval_checkpoints": "all", "do_eval": False}, "needs --do_eval"),
     ],
 )
 def test_bad_eval_checkpoints_are_refused(goldens, tmp_path, changes, message):
-    with pytest.raises(ValueError, match=message):
-        classifier.ClassifierOptions(
-            task_name="tsv",
-            data_dir="",
-            vocab_file="",
-            finetuning=make_options(goldens, tmp_path),
-            **{"do_eval": True, "do_predict": True} | changes,
-        )
+    with pytest.raises(ValueError, match=f"--eval_checkpoints.*{message}"):
+        options_of(goldens, tmp_path, **changes)

@@ -143,15 +143,8 @@ def test_a_new_folder_finds_the_calibration_beside_its_weights(
     for path in (tmp_path / "out").glob("model.ckpt-6.*"):
         shutil.copy(path, tmp_path / "out/best")
     shutil.copytree(tmp_path / "data", tmp_path / "new/data")
-    classifier.run(
-        options_of(
-            goldens,
-            tmp_path / "new",
-            finetuning={"init_checkpoint": weights},
-            do_train=False,
-            do_eval=False,
-        )
-    )
+    first = {"finetuning": {"init_checkpoint": weights}, "do_predict": True}
+    run_in(tmp_path / "new", goldens, **first)
     found = results(tmp_path / "new")
     np.testing.assert_allclose(found, tempered(raw), atol=1e-5)
 
@@ -188,11 +181,7 @@ def test_metrics_and_the_page_have_the_table(fitted):
     [
         ("regression", {}, "--calibrate.*regression"),
         ("choice", {}, "--calibrate.*choice"),
-        (
-            "single",
-            {"do_eval": False},
-            "--calibrate.* needs --do_eval",
-        ),
+        ("single", {"do_eval": False}, "--calibrate.* needs --do_eval"),
         ("single", {"use_calibration": False}, "--use_calibration=False; drop"),
     ],
 )

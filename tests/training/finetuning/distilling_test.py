@@ -11,17 +11,19 @@ import tensorflow as tf
 
 import bert
 import modeling
-from data.records import reading, tfrecord
+from data.records import tfrecord
 from data.tasks import get_task
-from modeling import checkpoints
+from data.text.packing import INPUTS
+from modeling import TaskModel, checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.pretraining_support import assert_same_checkpoint
 from tests.training import squad_support
 from tests.training.finetuning_support import (
     Stopped,
+    on_one_and_two_devices,
     options_of,
-    outputs_of_devices,
     record_losses,
     stop_at,
 )
@@ -42,17 +44,6 @@ def student_of(goldens, folder, teacher, kind="single", **changes):
         "teacher_dir": str(teacher / "out"),
     }
     return options.replace(**places | changes)
-
-
-def weights_of(folder):
-    return checkpoints.open_checkpoint(str(folder)).weights()
-
-
-def assert_same_weights(one, other):
-    one, other = weights_of(one), weights_of(other)
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, other[name], name)
 
 
 def never(monkeypatch):
@@ -91,29 +82,16 @@ def test_records_have_the_teachers_logits(student, finished_classifier):
     taught = list(tfrecord.read_records(str(folder / RECORDS)))
     plain += tfrecord.read_records(str(folder / "unlabeled.tf_record"))
     assert all(a.startswith(b) for a, b in zip(taught, plain, strict=True))
-    examples = [tf.train.Example.FromString(record) for record in taught]
-    found = {
-        name: np.array(
-            [
-                list(
-                    one.features.feature[name].int64_list.value
-                    or one.features.feature[name].float_list.value
-                )
-                for one in examples
-            ]
-        )
-        for name in reading.feature_names(str(folder / RECORDS))
-    }
-    assert found["is_labeled"].tolist() == [[1]] * 24 + [[0]] * 8
-    batch = {
-        name: tf.constant(found[name], tf.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
-    assert 0 < found["input_mask"].mean() < 1  # there is padding
+    features = {name: tf.io.FixedLenFeature([24], tf.int64) for name in INPUTS}
+    features["is_labeled"] = tf.io.FixedLenFeature([1], tf.int64)
+    features["teacher_logits"] = tf.io.FixedLenFeature([2], tf.float32)
+    found = tf.io.parse_example(taught, features)
+    assert found["is_labeled"].numpy().tolist() == [[1]] * 24 + [[0]] * 8
+    batch = {name: tf.cast(found[name], tf.int32) for name in INPUTS}
+    assert 0 < found["input_mask"].numpy().mean() < 1  # there is padding
+    logits = loaded.model.logits(batch)
     np.testing.assert_allclose(
-        found["teacher_logits"],
-        loaded.model.logits(batch),
-        atol=rounding.EQUAL,
+        found["teacher_logits"], logits, atol=rounding.EQUAL
     )
 
 
@@ -142,26 +120,20 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
 ):
     folder, options, _ = student
     options = options.replace(output_dir=str(tmp_path / "out"))
-
     with pytest.raises(Stopped):
         classifier.run(options.replace(on_step=stop_at(3)))
     never(monkeypatch)
     classifier.run(options)
-    assert_same_weights(folder, tmp_path / "out")
+    assert_same_checkpoint(folder, tmp_path / "out")
 
 
 def test_without_weight_it_is_the_run_without_a_teacher(
     goldens, finished_classifier, tmp_path
 ):
-    options = student_of(
-        goldens,
-        tmp_path,
-        finished_classifier,
-        distill_weight=0.0,
-        distill_temperature=1.0,
-    )
+    unused = {"distill_weight": 0.0, "distill_temperature": 1.0}
+    options = student_of(goldens, tmp_path, finished_classifier, **unused)
     classifier.run(options)
-    assert_same_weights(finished_classifier / "out", tmp_path / "out")
+    assert_same_checkpoint(finished_classifier / "out", tmp_path / "out")
 
 
 def test_another_teacher_or_weight_is_refused_on_resume(
@@ -216,9 +188,8 @@ def refused(options, match):
 def test_what_does_not_fit_is_refused_before_anything_is_written(
     goldens, finished_classifier, tmp_path, changes, match
 ):
-    refused(
-        student_of(goldens, tmp_path, finished_classifier, **changes), match
-    )
+    options = student_of(goldens, tmp_path, finished_classifier, **changes)
+    refused(options, match)
     assert not list((tmp_path / "out").glob("*"))
 
 
@@ -309,13 +280,12 @@ def test_every_kind_learns_from_a_teacher(goldens, tmp_path, kind, monkeypatch):
 
 @pytest.mark.all
 def test_questions_learn_from_a_teacher(goldens, tmp_path, monkeypatch):
-    teacher = squad_support.make_options(
-        goldens, tmp_path / "teacher", do_train=True
-    )
+    folder = tmp_path / "teacher"
+    teacher = squad_support.make_options(goldens, folder, do_train=True)
     questions.run(teacher)
     options = teacher.replace(
         output_dir=str(tmp_path / "out"),
-        teacher_dir=str(tmp_path / "teacher"),
+        teacher_dir=str(folder),
         distill_weight=1.0,
     )
     losses = record_losses(monkeypatch)
@@ -369,33 +339,27 @@ def test_python_takes_a_teacher(finished_classifier, goldens, tmp_path):
     assert described["distillation"]["distill_temperature"] == 1.5
 
 
-SCRIPT = """
-import json, pathlib, sys
-goldens, out, devices = sys.argv[1:]
-goldens, out = pathlib.Path(goldens), pathlib.Path(out)
-import pytest
-from modeling.objectives import tasks
-from tests.support.classifier_support import write_table
-from tests.training.finetuning_support import options_of, record_losses
-from training.config.run_options import DeviceOptions
-from training.runs import classifier
-tasks.TaskModel.__init__.__kwdefaults__["head_dropout"] = 0.0
-kind = "mirrored" if int(devices) > 1 else "one_device"
-write_table(out / "data", "tagging")
-options = options_of(goldens, out, "tagging", do_predict=False)
-classifier.run(options)
-losses = record_losses(pytest.MonkeyPatch())
-classifier.run(options.replace(
-    output_dir=str(out / "student"), teacher_dir=str(out / "out"),
-    device=DeviceOptions(distribution_strategy=kind), group_by_length=True,
-    unlabeled_file=str(out / "data/test.jsonl")))
-print(json.dumps([float(x) for x in losses]))
-"""
+def train_a_student(goldens, out, device):
+    """Losses without dropout; its teacher is trained on one device."""
+    TaskModel.__init__.__kwdefaults__["head_dropout"] = 0.0
+    write_table(out / "data", "tagging")
+    options = options_of(goldens, out, "tagging", do_predict=False)
+    classifier.run(options)
+    losses = record_losses(pytest.MonkeyPatch())
+    student = options.replace(
+        output_dir=str(out / "student"),
+        teacher_dir=str(out / "out"),
+        unlabeled_file=str(out / "data/test.jsonl"),
+        group_by_length=True,
+        device=device,
+    )
+    classifier.run(student)
+    return np.array(losses, float).tolist()
 
 
 @pytest.mark.all
 def test_two_devices_train_alike(goldens, tmp_path):
-    one, two = outputs_of_devices(SCRIPT, goldens, tmp_path)
+    one, two = on_one_and_two_devices(train_a_student, goldens, tmp_path)
     assert len(one) == 7
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
 

@@ -163,14 +163,6 @@ def small_model(model, kind, **changes):
     return TaskModel(config, kind, 3, **changes)
 
 
-def test_several_labels_have_log_odds_of_their_own(model):
-    task = small_model(model, "multilabel")
-    found = explainer_of(model, task).explain(["a man"], 2)
-    assert_adds_up(
-        [word[-1] for word in found.words], found.score, found.baseline
-    )
-
-
 def test_an_unknown_label_and_other_models_are_refused(model):
     labels = ", ".join(model.loaded.labels)
     with pytest.raises(ValueError, match=f"'none', but the labels.*{labels}"):

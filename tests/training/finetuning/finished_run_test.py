@@ -57,13 +57,8 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
     assert (tmp_path / "out/metrics.json").read_bytes() == scores
     assert (tmp_path / "out/test_results.tsv").read_bytes() == answers
     assert names(path) == {n for n in before if "adam" not in n}
-    with pytest.raises(
-        ValueError,
-        match="out was finished with --strip_checkpoint, which removed the "
-        "optimizer slots, so training cannot go on. To start from its "
-        "weights, give "
-        "--init_checkpoint=.*out and another --output_dir.",
-    ):
+    message = "--strip_checkpoint, .*--init_checkpoint=.*out and another --out"
+    with pytest.raises(ValueError, match=message):
         run({"num_train_epochs": 3.0})
     # A later process answers without the train and dev sets.
     for name in "train", "dev":

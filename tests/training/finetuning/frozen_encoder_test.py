@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import TaskModel, checkpoints
+from modeling import TaskModel, bilstm, checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_records
+from tests.support.pretraining_support import assert_same_checkpoint
 from tests.training.finetuning_support import (
     LENGTHS,
     Stopped,
+    losses_with_and_without,
     make_options,
+    on_one_and_two_devices,
     open_start,
     options_of,
-    outputs_of_devices,
     record_losses,
     stop_at,
     write_tagged,
@@ -51,17 +53,14 @@ def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "before, now",
-    [
-        ({"mix": "", "head": "linear"}, {"mix": "", "head": "bilstm"}),
-        ({"mix": "", "head": "bilstm"}, {"mix": "", "head": "linear"}),
-    ],
+    "before, now", [("linear", "bilstm"), ("bilstm", "linear")]
 )
 def test_a_head_of_another_shape_begins_anew(
     goldens, tmp_path, caplog, before, now
 ):
     config = {"bert_config_file": str(goldens / "bert_config.json")}
-    first = make_run(make_options(goldens, tmp_path / "a", **config), **before)
+    options = make_options(goldens, tmp_path / "a", **config)
+    first = make_run(options, mix="", head=before)
     weights = first._weights
     for variable in weights.values():
         variable.assign_add(tf.ones_like(variable))
@@ -70,7 +69,7 @@ def test_a_head_of_another_shape_begins_anew(
     options = make_options(
         goldens, tmp_path / "b", init_checkpoint=str(tmp_path / "a"), **config
     )
-    found = make_run(options, **now)._weights
+    found = make_run(options, mix="", head=now)._weights
     assert "all but the head is taken" in caplog.text
     for name, variable in found.items():
         is_taken = name in weights and np.array_equal(variable, weights[name])
@@ -100,8 +99,7 @@ def test_a_bilstm_on_a_trained_encoder_trains_both(goldens, tmp_path):
 def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     # With the dropout of BiLSTM and head.
     train_files = write_tagged(tmp_path)
-    whole = make_run(make_options(goldens, tmp_path / "a"))
-    whole.train(train_files)
+    make_run(make_options(goldens, tmp_path / "a")).train(train_files)
 
     options = make_options(
         goldens, tmp_path / "b", eval_every_steps=1, save_checkpoints_steps=2
@@ -111,86 +109,46 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     resumed = make_run(make_options(goldens, tmp_path / "b"))
     assert resumed.manager.steps() == [2]
     resumed.train(train_files)
-    for name, variable in whole._weights.items():
-        np.testing.assert_array_equal(variable, resumed._weights[name], name)
+    assert_same_checkpoint(tmp_path / "a", tmp_path / "b")
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("micro_batches", [1, 2])
-def test_trimmed_training_equals_untrimmed(
-    goldens, tmp_path, monkeypatch, micro_batches
+@pytest.mark.parametrize(
+    ("flag", "micro_batches"),
+    [("trim_batches", 1), ("trim_batches", 2), ("xla", 1)],
+)
+def test_what_makes_it_faster_gives_the_same_steps(
+    goldens, tmp_path, monkeypatch, flag, micro_batches
 ):
-    train_files = write_tagged(tmp_path)
-    found = train_both_ways(
+    monkeypatch.setattr(bilstm, "DROPOUT", 0.0)
+    options = make_options(
         goldens,
         tmp_path,
-        monkeypatch,
-        train_files,
-        "trim_batches",
+        learning_rate=1e-4,
         gradient_accumulation_steps=micro_batches,
     )
-    np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
-
-
-@pytest.mark.all
-def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
-    found = train_both_ways(
-        goldens, tmp_path, monkeypatch, write_tagged(tmp_path), "xla"
+    found = losses_with_and_without(
+        flag, make_run, options, write_tagged(tmp_path), monkeypatch
     )
     np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
 
 
-def train_both_ways(goldens, folder, monkeypatch, train_files, name, **options):
-    """Losses with an option of the training on and off, without dropout."""
-    found = []
-    monkeypatch.setattr("modeling.bilstm.DROPOUT", 0.0)
-    for value in (True, False):
-        run = make_run(
-            make_options(
-                goldens,
-                folder / str(value),
-                learning_rate=1e-4,
-                **{name: value},
-                **options,
-            )
-        )
-        run.model._head_dropout = 0.0
-        with monkeypatch.context() as patch:
-            found.append(record_losses(patch))
-            run.train(train_files)
-    return found
-
-
-SCRIPT = """
-import functools, json, pathlib, sys
-goldens, out, devices = sys.argv[1:]
-out = pathlib.Path(out)
-import pytest
-from modeling import TaskModel, bilstm
-from tests.training.finetuning_support import (
-    make_options, open_start, record_losses, write_tagged)
-from training.config.run_options import DeviceOptions
-from training.finetuning import finetuner
-bilstm.DROPOUT = 0.0
-kind = "mirrored" if int(devices) > 1 else "one_device"
-files = write_tagged(out)
-options = make_options(
-    pathlib.Path(goldens), out / "run", num_train_epochs=1.0,
-    device=DeviceOptions(distribution_strategy=kind))
-make_model = functools.partial(
-    TaskModel, kind="tagging", num_labels=3, feature_based="weighted_all",
-    head="bilstm")
-run = finetuner.Finetuning(open_start(options, make_model))
-run.model._head_dropout = 0.0
-losses = record_losses(pytest.MonkeyPatch())
-run.train(files)
-print(json.dumps([[float(x) for x in losses], run.evaluate(files)[0]]))
-"""
+def train_and_score(goldens, out, device):
+    """Losses and results without dropout."""
+    bilstm.DROPOUT = 0.0
+    changes = {"num_train_epochs": 1.0, "device": device}
+    run = make_run(make_options(goldens, out / "run", **changes))
+    run.model._head_dropout = 0.0
+    losses = record_losses(pytest.MonkeyPatch())
+    files = write_tagged(out)
+    run.train(files)
+    return np.array(losses, float).tolist(), run.evaluate(files)[0]
 
 
 @pytest.mark.all
 def test_two_devices_train_and_score_alike(goldens, tmp_path):
-    (one, results), (two, same) = outputs_of_devices(SCRIPT, goldens, tmp_path)
+    found = on_one_and_two_devices(train_and_score, goldens, tmp_path)
+    (one, results), (two, same) = found
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
     for name, value in results.items():
         assert value == pytest.approx(
@@ -252,16 +210,8 @@ def test_a_folder_keeps_its_head(goldens, tmp_path, monkeypatch):
     manager.save({}, ResumePoint(4, 32, 12345, 19))
     keep("last", "bilstm")
     for other, head, message in (
-        (
-            "embeddings",
-            "bilstm",
-            "--feature_based 'last' -> 'embeddings'. Give",
-        ),
-        (
-            "",
-            "linear",
-            "--feature_based 'last' -> '', --head 'bilstm' -> 'linear'.",
-        ),
+        ("embeddings", "bilstm", "--feature_based 'last' -> 'embeddings'."),
+        ("", "linear", "--feature_based 'last' -> '', --head 'bilstm' -> "),
     ):
         with pytest.raises(ValueError, match=f"holds a run .*: {message}"):
             keep(other, head)

@@ -11,6 +11,7 @@ import modeling
 from data.records import input_pipeline
 from data.squad import windows
 from data.storage import files
+from tests.data.squad import support
 from tests.support import rounding
 from tests.training.finetuning_support import record_losses
 from tests.training.squad_support import (
@@ -22,6 +23,7 @@ from tests.training.squad_support import (
 from training.finetuning import answers
 from training.finetuning.finetuner import Finetuning
 from training.loop import trainer
+from training.loop.checkpointing import CheckpointManager
 from training.loop.steps import TrainSteps
 from training.runs import questions
 
@@ -54,21 +56,15 @@ def with_short_paragraph(goldens, tmp_path):
     The windows of the golden paragraphs are full.
     """
     content = json.loads((goldens / "squad/train-v1.1.json").read_text("utf-8"))
-    short = {
-        "context": "The old clock stood in the harbour.",
-        "qas": [
-            {
-                "id": f"short {i}",
-                "question": "Where was the clock?",
-                "answers": [{"text": "harbour", "answer_start": 27}],
-            }
-            for i in range(30)
-        ],
-    }
-    content["data"].append({"title": "short", "paragraphs": [short]})
-    train_file = tmp_path / "train.json"
-    train_file.write_text(json.dumps(content), "utf-8")
-    return str(train_file)
+    answers = [("harbour", 27)]
+    asked = [
+        support.question(f"short {i}", "Where was the clock?", answers)
+        for i in range(30)
+    ]
+    short = support.paragraph("The old clock stood in the harbour.", *asked)
+    path = tmp_path / "train.json"
+    support.write(path, *content["data"], support.article(short))
+    return str(path)
 
 
 @pytest.mark.all
@@ -167,21 +163,13 @@ def test_epochs_are_counted_by_questions_as_the_original(
 ):
     caplog.set_level("INFO", logger="absl")
     steps = []
-    monkeypatch.setattr(
-        trainer.Trainer,
-        "train",
-        lambda self, *args, **kwargs: steps.append(
-            self._options.num_train_steps
-        ),
-    )
-    run(
-        goldens,
-        tmp_path,
-        do_train=True,
-        do_predict=False,
-        num_train_epochs=3.0,
-        count_windows=count_windows,
-    )
+
+    def train(self, *args, **kwargs):
+        steps.append(self._options.num_train_steps)
+
+    monkeypatch.setattr(trainer.Trainer, "train", train)
+    changes = {"num_train_epochs": 3.0, "count_windows": count_windows}
+    run(goldens, tmp_path, do_train=True, do_predict=False, **changes)
     opened = input_pipeline.open_records(
         [str(tmp_path / "train.tf_record")],
         windows.feature_specs(96, is_training=True),
@@ -213,14 +201,8 @@ def test_the_last_scores_are_of_the_weights_that_are_kept(
     monkeypatch.setattr(answers.QuestionScorer, "evaluate", evaluate)
     train_by(monkeypatch, steps=(2, 4), last=5)
     monkeypatch.setattr(Finetuning, "outputs", lambda self, files: {})
-    run(
-        goldens,
-        tmp_path,
-        do_train=True,
-        do_predict=False,
-        eval_every_steps=2,
-        save_best=save_best,
-    )
+    changes = {"eval_every_steps": 2, "save_best": save_best}
+    run(goldens, tmp_path, do_train=True, do_predict=False, **changes)
     assert seen == expected
 
 
@@ -247,8 +229,6 @@ def test_the_best_weights_are_kept_and_answer(
     (tmp_path / "metrics.json").unlink()
     later = run(goldens, tmp_path, **changes)
     assert later["metrics"]["global_step"] == 2
-    with pytest.raises(ValueError, match="--save_best=f2: evaluations give"):
-        run(goldens, tmp_path / "new", save_best="f2")
 
 
 @pytest.mark.all
@@ -261,10 +241,7 @@ def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
         "trim_batches": False,  # one graph is made faster
     }
     run(goldens, tmp_path, do_predict=False, **changes)
-    steps = sorted(
-        int(path.stem.rpartition("-")[2])
-        for path in tmp_path.glob("model.ckpt-*.index")
-    )
+    steps = CheckpointManager(str(tmp_path)).steps()
     assert len(steps) >= 2
     made = (tmp_path / "train.tf_record").stat().st_mtime_ns
     for path in tmp_path.glob(f"model.ckpt-{steps[-1]}*"):

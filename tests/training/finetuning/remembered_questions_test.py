@@ -80,9 +80,8 @@ def test_an_export_refuses_another_head(folder):
     names = ["linear", "bilstm"]
     for made, other in names, names[::-1]:
         assert saved_model.describes_export(str(folder), {"head": made})
-        with pytest.raises(
-            ValueError, match=f"--head={other}: .*--head={made}"
-        ):
+        message = f"--head={other}: .*--head={made}"
+        with pytest.raises(ValueError, match=message):
             saved_model.describes_export(str(folder), {"head": other})
         head = {"feature_based": "", "head": other}
         (folder / "head.json").write_text(json.dumps(head))
@@ -101,10 +100,8 @@ def test_another_folder_has_the_threshold_of_its_model(
     assert threshold_in(tmp_path) == best
     ask(questioned, tmp_path, first)
     assert threshold_in(tmp_path) == best
-    other = {
-        "init_checkpoint": f"{goldens}/squad/finetuned_v1.1",
-        "version_2_with_negative": True,
-    }
+    other = {"init_checkpoint": f"{goldens}/squad/finetuned_v1.1"}
+    other["version_2_with_negative"] = True
     ask(questioned, tmp_path, other)
     assert threshold_in(tmp_path) == 0.0
     assert not path.exists()
@@ -163,10 +160,7 @@ def test_a_threshold_for_other_flags_is_not_kept(questioned, folder, caplog):
     path.write_text(FOUND)
     changed = {"max_seq_length": 64, "max_answer_length": 1}
     ask(questioned, folder, {"find_null_threshold": True, **changed})
-    assert (
-        "does not keep this threshold, because --max_seq_length and "
-        "--max_answer_length differs"
-    ) in caplog.text
+    assert "because --max_seq_length and --max_answer_length d" in caplog.text
     assert path.read_text() == FOUND
     assert threshold_in(folder) == -1.5
 

@@ -13,10 +13,6 @@ from training.runs import classifier
 def trained(goldens, tmp_path_factory):
     """A folder, its options, and the steps that `on_step` saw."""
     folder, seen = tmp_path_factory.mktemp("trained"), []
-
-    def on_step(step, values):
-        seen.append((step, values))
-
     write_table(folder / "data", "single")
     (folder / "data/dev.jsonl").unlink()
     options = options_of(

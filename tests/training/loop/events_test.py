@@ -21,11 +21,8 @@ def test_results_are_read_as_they_were_written(tmp_path):
 def test_a_line_that_is_no_result_is_an_error(tmp_path, line):
     path = tmp_path / "eval_results.txt"
     path.write_text(f"accuracy = 0.5\n{line}\n")
-    with pytest.raises(
-        ValueError,
-        match=f"^{path} is damaged: '{line}', expected NAME = NUMBER; evaluate "
-        "again, which writes it anew.$",
-    ):
+    message = f"^{path} is damaged: '{line}', .*; evaluate again"
+    with pytest.raises(ValueError, match=message):
         events.read_eval_results(str(path))
 
 

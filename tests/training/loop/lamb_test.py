@@ -5,70 +5,23 @@ import pytest
 import tensorflow as tf
 
 from tests.support import rounding
+from tests.training.loop.updates import apply, assert_thirty_updates_equal
 from training.loop.lamb import Lamb
-from training.loop.optimizers import CLIP_NORM
-
-NAMES = ["a/kernel", "a/bias", "b/LayerNorm/gamma", "c/output_weights"]
-SHAPES = [(3, 4), (4,), (4,), (2, 5)]
 
 
-def apply(optimizer, gradients, lr, step):
-    return optimizer.apply(
-        [tf.constant(g, tf.float32) for g in gradients],
-        tf.constant(lr, tf.float32),
-        tf.constant(step, tf.int64),
-    )
-
-
-def numpy_lamb(params, gradients, rates, factors):
-    """Algorithm 2 in float64, with the exclusions of the released code."""
-    params = [p.astype(np.float64) for p in params]
-    m, v = ([np.zeros_like(p) for p in params] for _ in range(2))
-    for t, (grads, lr) in enumerate(zip(gradients, rates, strict=True), 1):
-        norm = np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in grads))
-        for i, g in enumerate(grads):
-            g = g * min(1.0, CLIP_NORM / norm)
-            m[i] = 0.9 * m[i] + 0.1 * g
-            v[i] = 0.999 * v[i] + 0.001 * g**2
-            r = (m[i] / (1 - 0.9**t)) / (np.sqrt(v[i] / (1 - 0.999**t)) + 1e-6)
-            ratio = 1.0
-            if not any(x in NAMES[i] for x in ("LayerNorm", "bias")):
-                r = r + 0.01 * params[i]
-                lengths = np.linalg.norm(params[i]), np.linalg.norm(r)
-                ratio = lengths[0] / lengths[1] if all(lengths) else 1.0
-            params[i] = params[i] - lr * factors[i] * ratio * r
-    return params, m, v
+def direction(name, param, m, v, t):
+    """Algorithm 2, with the exclusions of the released code."""
+    moved = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
+    if any(x in name for x in ("LayerNorm", "bias")):
+        return moved
+    moved = moved + 0.01 * param
+    lengths = np.linalg.norm(param), np.linalg.norm(moved)
+    return moved * (lengths[0] / lengths[1] if all(lengths) else 1.0)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 100.0])  # clipped or not
 def test_thirty_updates_equal_numpy(scale):
-    rng = np.random.default_rng(0)
-    start = [rng.normal(size=s).astype(np.float32) for s in SHAPES]
-    start[3][:] = 0  # takes the ratio 1 at the first update
-    gradients = [
-        [(scale * rng.normal(size=s)).astype(np.float32) for s in SHAPES]
-        for _ in range(30)
-    ]
-    rates = rng.uniform(0, 1e-2, 30).astype(np.float32)
-    factors = [0.5, 0.5, 1.0, 1.0]
-    variables = {n: tf.Variable(p) for n, p in zip(NAMES, start, strict=True)}
-    lamb = Lamb(variables, dict(zip(NAMES, factors, strict=True)))
-    for t, (grads, lr) in enumerate(zip(gradients, rates, strict=True), 1):
-        apply(lamb, grads, lr, t)
-    params, m, v = numpy_lamb(start, gradients, rates, factors)
-    for i, name in enumerate(NAMES):
-        # Three roundings an update: of rate, product and sum.
-        bound = rounding.most(1, "float32", 3 * 30)
-        np.testing.assert_allclose(variables[name], params[i], atol=bound)
-        # Up to ten roundings an update, of the norm and clipping too.
-        share = rounding.most(1, "float32", 10 * 30)
-        for slot, want in (("adam_m", m), ("adam_v", v)):
-            np.testing.assert_allclose(
-                lamb.slots[f"{name}/{slot}"],
-                want[i],
-                rtol=share,
-                atol=rounding.ONE_SUM * np.abs(want[i]).max(),
-            )
+    assert_thirty_updates_equal(Lamb, direction, scale)
 
 
 def test_the_first_update_by_hand():

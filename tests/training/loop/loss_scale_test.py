@@ -118,9 +118,8 @@ def test_a_run_that_overflows_at_the_least_scale_stops(
 ):
     monkeypatch.setattr(loss_scale, "START", 2.0**40)
     monkeypatch.setattr("training.loop.steps.LEAST", 2.0**38)
-    with pytest.raises(
-        FloatingPointError, match="step 3: gradient_norm became nan or inf"
-    ):
+    message = "step 3: gradient_norm became nan or inf"
+    with pytest.raises(FloatingPointError, match=message):
         golden_run(goldens, tmp_path, dtype="mixed_float16", num_train_steps=8)
 
 

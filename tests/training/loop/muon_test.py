@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import rounding
+from tests.training.loop.updates import apply
 from training.loop import muon
 from training.loop.optimizers import CLIP_NORM, AdamWeightDecay
 
@@ -44,11 +45,7 @@ def updated(kind, gradients, rates, factors=None):
     optimizer = kind(variables, factors)
     start = {name: x.numpy().astype(float) for name, x in variables.items()}
     for step, (row, rate) in enumerate(zip(gradients, rates, strict=True), 1):
-        optimizer.apply(
-            [tf.constant(x, tf.float32) for x in row],
-            tf.constant(rate, tf.float32),
-            tf.constant(step, tf.int64),
-        )
+        apply(optimizer, row, rate, step)
     return start, variables, optimizer.slots
 
 
@@ -110,9 +107,7 @@ def test_a_matrix_of_any_shape_and_size_is_orthogonalized(shape):
 
 def test_a_gradient_of_zero_moves_nothing_but_by_decay():
     variable = tf.Variable(np.eye(3, dtype=np.float32))
-    muon.Muon({"x/kernel": variable}).apply(
-        [tf.zeros([3, 3])], tf.constant(0.1), tf.constant(1, tf.int64)
-    )
+    apply(muon.Muon({"x/kernel": variable}), [tf.zeros([3, 3])], 0.1)
     np.testing.assert_allclose(
         variable, (1 - 0.1 * 0.01) * np.eye(3), rtol=rounding.ONE_SUM
     )

@@ -64,54 +64,46 @@ def test_workers_that_find_the_same_go_on(monkeypatch, tmp_path):
 def test_workers_that_continue_at_different_steps_are_refused(
     monkeypatch, tmp_path
 ):
-    with pytest.raises(
-        ValueError, match="checkpoints of different steps: 7, 8"
-    ):
-        resume(
-            monkeypatch,
-            tmp_path,
-            [1, 0, 0, 0, 0],
-            at="next",
-            continue_from=str(tmp_path / "before"),
-        )
+    where = {"at": "next", "continue_from": str(tmp_path / "before")}
+    with pytest.raises(ValueError, match="checkpoints of different steps: 7, "):
+        resume(monkeypatch, tmp_path, [1, 0, 0, 0, 0], **where)
 
 
-def test_a_run_that_resumes_says_what_else_it_was_trained_with(
-    monkeypatch, tmp_path, caplog
-):
-    saved = {"weight": tf.Variable([1.0, 2.0])}
-    options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
+@pytest.fixture
+def resumed(tmp_path):
+    """Resumes a run that was trained with some settings, with other ones."""
+    weights = {"weight": tf.Variable([1.0, 2.0])}
     manager = CheckpointManager(str(tmp_path))
-    point = ResumePoint(7, 100, 12345, 50, settings=options.shaping)
-    manager.save(saved, point)
+
+    def resume(before, now):
+        saved = ResumePoint(7, 100, 12345, 50, settings=before)
+        manager.save(weights, saved)
+        start = ResumePoint(0, 0, 12345, 50, settings=now)
+        options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
+        return resuming.resume(manager, weights, options, start)
+
+    return resume
+
+
+def test_a_run_that_resumes_says_what_else_it_was_trained_with(resumed, caplog):
+    options = TrainOptions(output_dir="", num_train_steps=10)
     # What is not known, of an earlier version, is not said.
     for settings in options.shaping, {}:
-        start = ResumePoint(0, 0, 12345, 50, settings=settings)
-        resuming.resume(manager, saved, options, start)
+        resumed(options.shaping, settings)
     assert not caplog.messages
     changed = options.replace(learning_rate=1e-3, keep_checkpoint_max=9)
-    start = ResumePoint(0, 0, 12345, 50, settings=changed.shaping)
-    resumed = resuming.resume(manager, saved, options, start)
+    # The next checkpoint is of the new settings.
+    assert resumed(options.shaping, changed.shaping).settings == changed.shaping
     (message,) = caplog.messages
     assert "up to step 7: learning_rate 5e-05 -> 0.001. " in message
     assert "--init_checkpoint=" in message
-    # The next checkpoint is of the new settings.
-    assert resumed.settings == changed.shaping
 
 
-def test_a_run_remembers_what_it_began_with(tmp_path, caplog):
-    saved = {"weight": tf.Variable([1.0, 2.0])}
-    options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
-    manager = CheckpointManager(str(tmp_path))
+def test_a_run_remembers_what_it_began_with(resumed, caplog):
     began = {"init_checkpoint": "/models/a/bert_model.ckpt"}
-    manager.save(saved, ResumePoint(7, 100, 12345, 50, settings=began))
-    start = ResumePoint(0, 0, 12345, 50)
     # Also if a command does not name it.
-    resumed = resuming.resume(manager, saved, options, start)
-    assert resumed.settings == began
+    assert resumed(began, {}).settings == began
     assert not caplog.messages
     other = {"init_checkpoint": "/models/b/bert_model.ckpt"}
-    start = ResumePoint(0, 0, 12345, 50, settings=other)
-    resumed = resuming.resume(manager, saved, options, start)
-    assert resumed.settings == began
+    assert resumed(began, other).settings == began
     assert "init_checkpoint /models/a/bert_model.ckpt -> " in caplog.text

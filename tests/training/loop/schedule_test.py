@@ -26,11 +26,7 @@ class Clock:
 
 def make_schedule(clock, seconds=0.0, **options):
     options = TrainOptions(output_dir="x", num_train_steps=600, **options)
-    return Schedule(
-        options,
-        seconds=seconds,
-        clock=clock,
-    )
+    return Schedule(options, seconds=seconds, clock=clock)
 
 
 def test_by_steps_the_position_is_the_step():
@@ -107,26 +103,16 @@ def test_training_by_the_clock_warms_up_and_decays(goldens, tmp_path, caplog):
     assert top < len(rates) / 3
     assert (np.diff(rates[top:]) <= 0).all()
     assert rates[-1] < 1e-4
-    (last,) = [
-        int(path.stem.rpartition("-")[2])
-        for path in tmp_path.glob("model.ckpt-*.index")
-    ]
-    assert last == len(rates)
-    record = json.loads(
-        (tmp_path / f"model.ckpt-{last}.resume.json").read_text()
-    )
+    (path,) = tmp_path.glob("model.ckpt-*.resume.json")
+    record = json.loads(path.read_text())
+    assert record["global_step"] == len(rates)
     assert 60 <= record["train_seconds"] < 66
     # The time is over: nothing more to do.
     caplog.clear()
     metrics, _ = golden_run(goldens, tmp_path, clock=Clock(0.7), **options)
     assert not metrics
     assert "1 minutes are asked for: nothing to train." in caplog.text
-    longer = TrainOptions(
-        output_dir="out",
-        num_train_steps=1_234_567,
-        train_batch_size=8,
-        learning_rate=1e-3,
-    )
+    longer = TrainOptions(output_dir="out", num_train_steps=1_234_567)
     resuming.warn_finished(longer, 2_000_000)
     assert "2000000, and 1234567 steps are asked for" in caplog.text
 
@@ -169,17 +155,10 @@ def test_a_phase_with_nothing_left_or_nothing_before_is_refused(
     _, first = six_steps
     (tmp_path / "empty").mkdir()
     for folder, step in ((first, 3), (tmp_path / "empty", 0)):
-        with pytest.raises(
-            ValueError,
-            match=f"^--continue_from={folder} is at step {step}, and training "
-            "ends at --num_train_steps=3: it must hold a checkpoint before",
-        ):
-            golden_run(
-                goldens,
-                tmp_path / "out",
-                num_train_steps=3,
-                continue_from=str(folder),
-            )
+        message = f"^--continue_from={folder} is at step {step}, .*_steps=3: it"
+        changes = {"num_train_steps": 3, "continue_from": str(folder)}
+        with pytest.raises(ValueError, match=message):
+            golden_run(goldens, tmp_path / "out", **changes)
 
 
 @pytest.mark.parametrize("resumes", [True, False])
@@ -187,20 +166,15 @@ def test_slots_of_another_optimizer_are_refused(
     goldens, tmp_path, six_steps, resumes
 ):
     _, first = six_steps
-    where = {"continue_from": str(first)}
-    with pytest.raises(
-        ValueError,
-        match=f"^--optimizer=lamb, but the run of {first} was trained with "
-        "adamw; give --optimizer=adamw, or start from its weights alone: "
-        "--init_checkpoint=",
-    ):
-        golden_run(
-            goldens,
-            first if resumes else tmp_path,
-            num_train_steps=6,
-            optimizer="lamb",
-            **({} if resumes else where),
-        )
+    changes = {"num_train_steps": 6, "optimizer": "lamb"}
+    if not resumes:
+        changes["continue_from"] = str(first)
+    message = (
+        f"^--optimizer=lamb, but the run of {first} was trained with adamw; "
+        "give --optimizer=adamw, .* --init_checkpoint="
+    )
+    with pytest.raises(ValueError, match=message):
+        golden_run(goldens, first if resumes else tmp_path, **changes)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The ways of computing an update, on two devices as on one."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -222,47 +221,36 @@ def test_they_stay_on_two_devices_too(goldens, two_devices):
     assert_pooler_stays(goldens, two_devices[3])
 
 
-def test_what_is_compiled_is_decided_by_the_length_of_training():
-    config = BertConfig(
-        vocab_size=9,
-        hidden_size=256,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        intermediate_size=1024,
-    )
-
-    def decided(fuse=None, **change):
-        options = TrainOptions(
-            output_dir="out", num_train_steps=20, train_batch_size=32, fuse=fuse
-        )
-        changed = dataclasses.replace(options, **change)
-        return with_fusion(changed, config, seq_length=128)
-
-    assert decided().fuse is False
-    assert decided(num_train_steps=1000).fuse is True
-    assert decided(num_train_minutes=1.0).fuse is True
-    assert decided(fuse=True).fuse is True
-    assert decided(fuse=False, num_train_steps=1000).fuse is False
-
-
-def test_compiling_pays_for_long_training_and_large_models():
+def is_compiled(num_steps, trims=False, **options):
+    """Whether a training of a model of 6 layers of 384 is compiled."""
     config = BertConfig(
         vocab_size=9,
         hidden_size=384,
         num_hidden_layers=6,
         num_attention_heads=12,
     )
+    options = TrainOptions(
+        output_dir="out",
+        num_train_steps=num_steps,
+        train_batch_size=32,
+        **options,
+    )
+    return with_fusion(options, config, seq_length=128, trims=trims).fuse
 
-    def fuses(num_steps, trims):
-        options = TrainOptions(
-            output_dir="out", num_train_steps=num_steps, train_batch_size=32
-        )
-        return with_fusion(options, config, seq_length=128, trims=trims).fuse
 
+def test_what_is_compiled_is_decided_by_the_length_of_training():
+    assert is_compiled(20) is False
+    assert is_compiled(1000) is True
+    assert is_compiled(20, num_train_minutes=1.0) is True
+    assert is_compiled(20, fuse=True) is True
+    assert is_compiled(1000, fuse=False) is False
+
+
+def test_compiling_pays_for_long_training_and_large_models():
     # One length: 2e8 / (32 * 128 * 6 * 384) = 21.2 steps.
-    assert not fuses(21, trims=False)
-    assert fuses(22, trims=False)
+    assert not is_compiled(21)
+    assert is_compiled(22)
     # Several lengths, half as long: twice as many for each.
     most = int(2 * 21.193 * len(trimmed_lengths(128)))
-    assert not fuses(most, trims=True)
-    assert fuses(most + 1, trims=True)
+    assert not is_compiled(most, trims=True)
+    assert is_compiled(most + 1, trims=True)

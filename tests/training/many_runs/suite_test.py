@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 
 import pytest
 import tensorflow as tf
@@ -97,17 +96,8 @@ def test_all_of_glue_is_one_table(options, tmp_path, ran, caplog):
     run_suite(options, "glue", TrialOptions(num_trials=3))
     out = tmp_path / "out"
     assert "has no folder RTE: left out" in caplog.text
-    assert [options.task_name for options, _ in ran] == [
-        "MNLI",
-        "QQP",
-        "QNLI",
-        "SST-2",
-        "CoLA",
-        "STS-B",
-        "MRPC",
-        "WNLI",
-        "AX",
-    ]
+    names = [options.task_name for options, _ in ran]
+    assert " ".join(names) == "MNLI QQP QNLI SST-2 CoLA STS-B MRPC WNLI AX"
     assert ran[4][0].data_dir == str(tmp_path / "glue/cola")
     assert ran[4][0].finetuning.train.output_dir == str(out / "CoLA")
     assert {trial_options for _, trial_options in ran[:8]} == {
@@ -119,6 +109,11 @@ def test_all_of_glue_is_one_table(options, tmp_path, ran, caplog):
     assert ax.finetuning.init_checkpoint == str(out / "MNLI/model.ckpt-7")
     assert not ax.do_train
     check_glue_table(out, caplog.text)
+
+
+def submitted(out):
+    """The names of the files for GLUE's server."""
+    return " ".join(sorted(x.stem for x in (out / "submission").iterdir()))
 
 
 def check_glue_table(out, log):
@@ -141,34 +136,21 @@ def check_glue_table(out, log):
     assert (found["num_tasks"], found["missing"]) == (8, ["RTE"])
     assert "(8 of 9 tasks)" in log
     assert "(WNLI is not in the average, as in the paper)" in log
-    assert {path.name for path in (out / "submission").iterdir()} == {
-        "CoLA.tsv",
-        "SST-2.tsv",
-        "MRPC.tsv",
-        "STS-B.tsv",
-        "QQP.tsv",
-        "MNLI-m.tsv",
-        "MNLI-mm.tsv",
-        "QNLI.tsv",
-        "WNLI.tsv",
-        "AX.tsv",
-    }
+    names = "AX CoLA MNLI-m MNLI-mm MRPC QNLI QQP SST-2 STS-B WNLI"
+    assert submitted(out) == names
     assert (out / "submission/AX.tsv").read_text() == "AX"
 
 
 def test_one_failing_task_does_not_lose_the_others(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
     (tmp_path / "glue/CoLA/diverges").write_text("")
-    with pytest.raises(
-        ValueError,
-        match="^1 of 3 tasks failed: CoLA: step 3: loss became nan All others",
-    ):
+    message = "^1 of 3 tasks failed: CoLA: step 3: loss became nan All others"
+    with pytest.raises(ValueError, match=message):
         run_suite(options, "CoLA,rte,MRPC")
     found = json.loads((tmp_path / "out/glue.json").read_text())
     assert [score["task"] for score in found["scores"]] == ["MRPC", "RTE"]
     assert found["failures"] == {"CoLA": "step 3: loss became nan"}
-    names = {path.name for path in (tmp_path / "out/submission").iterdir()}
-    assert names == {"RTE.tsv", "MRPC.tsv"}
+    assert submitted(tmp_path / "out") == "MRPC RTE"
 
 
 @pytest.fixture
@@ -206,14 +188,12 @@ def test_several_workers_come_to_each_task_together(
     ],
 )
 def test_of_several_workers_none_goes_on_alone(
-    options, tmp_path, monkeypatch, of_two_workers, error
+    options, tmp_path, ran, monkeypatch, of_two_workers, error
 ):
     def run(options, trial_options):
         raise error
 
     monkeypatch.setattr(trials, "run", run)
-    monkeypatch.setattr(trials, "run_once", lambda options: run(options, ONCE))
-    monkeypatch.setattr(trials, "check", lambda *_: None)
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     with pytest.raises(type(error)) as caught:
         run_suite(options, "CoLA,RTE")
@@ -258,11 +238,10 @@ def test_a_missing_diagnostic_set_is_refused_before_the_first_task(
 ):
     folder = make_glue(tmp_path / "glue", ["MNLI"])
     message = (
-        f"--data_dir={folder} has no diagnostic.tsv, which --task_name=MNLI,AX "
-        "answers; expected it there or in the folder AX, diagnostic or MNLI. "
-        "Add it, or leave AX out."
+        f"--data_dir={folder} has no diagnostic.tsv, .* in the folder AX, "
+        "diagnostic or MNLI. Add it, or leave AX out."
     )
-    with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(FileNotFoundError, match=message):
         run_suite(options, "MNLI,AX")
     assert not ran
     # Without --do_predict nothing would read it.
@@ -302,11 +281,7 @@ def test_answers_of_an_earlier_model_are_not_gathered(options, tmp_path, ran):
     assert (tmp_path / "out/submission/AX.tsv").exists()
     (tmp_path / "glue/diagnostic.tsv").unlink()
     run_suite(options, "MNLI,RTE")
-    assert {path.name for path in (tmp_path / "out/submission").iterdir()} == {
-        "MNLI-m.tsv",
-        "MNLI-mm.tsv",
-        "RTE.tsv",
-    }
+    assert submitted(tmp_path / "out") == "MNLI-m MNLI-mm RTE"
 
 
 def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
@@ -347,9 +322,8 @@ def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
     (tmp_path / "glue/RTE/diverges").touch()
     with pytest.raises(ValueError, match="1 of 2 tasks failed"):
         run_suite(options, "CoLA,RTE", do_eval=False)
-    before, after = map(
-        json.loads, (table, (tmp_path / "out/glue.json").read_text())
-    )
+    before = json.loads(table)
+    after = json.loads((tmp_path / "out/glue.json").read_text())
     assert after["average"] == pytest.approx(before["average"])
     assert after["num_tasks"] == 3 and after["missing"] == []
     assert [x["task"] for x in after["scores"]] == ["SST-2", "CoLA", "RTE"]
@@ -383,10 +357,8 @@ def test_the_diagnostic_set_needs_the_model_of_mnli(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["MNLI"])
     (tmp_path / "glue/MNLI/diverges").write_text("")
     (tmp_path / "glue/diagnostic.tsv").write_text("")
-    with pytest.raises(
-        ValueError,
-        match="2 of 2 tasks failed: MNLI: .*; AX: MNLI failed, whose model ans",
-    ):
+    message = "2 of 2 tasks failed: MNLI: .*; AX: MNLI failed, whose model ans"
+    with pytest.raises(ValueError, match=message):
         run_suite(options, "MNLI,AX")
 
 
@@ -395,11 +367,8 @@ def test_one_data_set_is_not_that_of_several_tasks(
     options, tmp_path, ran, task_name
 ):
     one = {"data_dir": None, "task_options": {"tfds": "glue/mnli"}}
-    with pytest.raises(
-        ValueError,
-        match=f"--tfds=glue/mnli is one data set, but --task_name={task_name} "
-        "names several tasks; give --tfds='', which takes each from its own",
-    ):
+    message = f"--tfds=glue/mnli .* --task_name={task_name} .* give --tfds='',"
+    with pytest.raises(ValueError, match=message):
         run_suite(options, task_name, **one)
     assert not ran
 
@@ -418,5 +387,4 @@ def test_a_task_of_several_is_the_task_by_itself(options, goldens, tmp_path):
         assert (tmp_path / "all/CoLA" / name).read_bytes() == (
             tmp_path / "one" / name
         ).read_bytes()
-    gathered = (tmp_path / "all/submission").iterdir()
-    assert {path.name for path in gathered} == {"CoLA.tsv", "MNLI-m.tsv"}
+    assert submitted(tmp_path / "all") == "CoLA MNLI-m"

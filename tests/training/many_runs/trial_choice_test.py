@@ -74,12 +74,8 @@ def test_if_all_fail_there_is_nothing_to_choose(options):
 
 
 def test_settings_times_seeds_each_in_its_folder(options):
-    asked = TrialOptions(
-        num_trials=2,
-        learning_rates=(5e-5, 0.001),
-        epochs=(2.0, 2.5),
-        batch_sizes=(16,),
-    )
+    settings = {"learning_rates": (5e-5, 0.001), "epochs": (2.0, 2.5)}
+    asked = TrialOptions(num_trials=2, batch_sizes=(16,), **settings)
     planned = list(trials.trials_of(options, asked))
     folders = [one.finetuning.train.output_dir for one in planned]
     assert [os.path.basename(folder) for folder in folders] == [

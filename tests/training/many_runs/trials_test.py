@@ -134,12 +134,8 @@ def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, caplog):
     assert float((out / "metrics.json").read_text()) == pytest.approx(0.36)
     assert "Trial 3 of 6: trial-lr9-epochs1-batch8-seed12345" in caplog.text
     # The records are made once.
-    assert {path.name for path in tmp_path.rglob("*.tf_record")} == {
-        "train.tf_record",
-        "eval.tf_record",
-        "predict.tf_record",
-    }
-    assert not list(out.glob("trial-*/*.tf_record"))
+    made = {str(path.relative_to(out)) for path in out.rglob("*.tf_record")}
+    assert made == {f"{x}.tf_record" for x in ("train", "eval", "predict")}
     kept = {
         path.name: CheckpointManager(str(path)).steps()
         for path in out.glob("trial-lr0*")
@@ -153,12 +149,7 @@ def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, caplog):
     assert trained == [(0.3, 12346, False)]
     del trained[:]
     run(options, dataclasses.replace(RATES, num_trials=3))
-    assert [call[:2] for call in trained] == [
-        (0.1, 12347),
-        (9.0, 12347),
-        (0.3, 12347),
-        (0.3, 12347),
-    ]
+    assert [x[:2] for x in trained] == [(x, 12347) for x in (0.1, 9, 0.3, 0.3)]
 
 
 def check_table(out):
@@ -167,14 +158,8 @@ def check_table(out):
         line.split("\t")
         for line in (out / "trials.tsv").read_text().splitlines()
     ]
-    assert header[:6] == [
-        "trial",
-        "learning_rate",
-        "epochs",
-        "batch_size",
-        "seed",
-        "accuracy",
-    ]
+    settings = ["learning_rate", "epochs", "batch_size", "seed"]
+    assert header[:6] == ["trial", *settings, "accuracy"]
     assert [row[5] for row in rows] == ["0.15", "0.16", "", "", "0.35", "0.36"]
     assert rows[2][-1] == "step 1: loss became nan"
     found = json.loads((out / "trials.json").read_text())
@@ -208,11 +193,8 @@ def test_a_folder_of_trials_answers_without_their_flags(
     (tmp_path / "out/metrics.json").unlink()
     ask = options.replace(do_train=False, do_eval=True)
     run(ask, TrialOptions())
-    assert trained[-1] == (
-        options.finetuning.train.learning_rate,
-        options.finetuning.train.seed,
-        False,
-    )
+    train = options.finetuning.train
+    assert trained[-1] == (train.learning_rate, train.seed, False)
     chosen = tmp_path / "out/trial-lr0.3-epochs1-batch8-seed12346"
     written = (chosen / "metrics.json").read_text()
     assert (tmp_path / "out/metrics.json").read_text() == written
@@ -262,11 +244,8 @@ def test_a_trial_of_other_flags_or_data_is_refused(options, tmp_path, trained):
     asked = {"do_predict": True, "task_options": {**sets, "id_column": "text"}}
     run(options.replace(**asked), TWO)
     assert len(trained) == 5
-    with pytest.raises(
-        ValueError,
-        match="seed12345 was made with different flags or data: "
-        r"warmup_proportion 0.1 -> 0.2; give another --output_dir, or remove",
-    ):
+    message = "seed12345 was .* warmup_proportion 0.1 -> 0.2; .*--output_dir"
+    with pytest.raises(ValueError, match=message):
         run(options.replace(warmup_proportion=0.2), TWO)
     text = (tmp_path / "data/dev.jsonl").read_text()
     (tmp_path / "data/dev.jsonl").write_text(text * 2)
@@ -314,6 +293,5 @@ def test_a_chosen_trial_is_the_run_by_itself(options, tmp_path):
     by_itself = classifier.run(options.replace(do_eval=True, **alone))
     assert by_itself.results == outcome.results
     for name in ("test_results.tsv", "predictions.tsv", "eval_results.txt"):
-        assert (tmp_path / "out" / name).read_bytes() == (
-            tmp_path / "alone" / name
-        ).read_bytes()
+        one, other = (tmp_path / x / name for x in ("out", "alone"))
+        assert one.read_bytes() == other.read_bytes()

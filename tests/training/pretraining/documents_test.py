@@ -6,7 +6,8 @@ import pytest
 from data.pretraining.data_options import PretrainingDataOptions
 from tests.data.pretraining.support import recipe_of, shard_names
 from tests.data.pretraining.support import write as write_shards
-from tests.support.pretraining_support import assert_near_weights, read_all
+from tests.support.pretraining_support import read_all
+from tests.training.support import assert_near_weights
 from training.runs import pretraining
 
 _MASKING = PretrainingDataOptions(max_seq_length=64, max_predictions_per_seq=10)

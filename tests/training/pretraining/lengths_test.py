@@ -6,11 +6,8 @@ import pytest
 from data.pretraining.data_options import PretrainingDataOptions
 from data.records import length_batches
 from tests.data.pretraining.support import recipe_of, shard_names, write
-from tests.support.pretraining_support import (
-    assert_near_weights,
-    assert_same_checkpoint,
-    read_all,
-)
+from tests.support.pretraining_support import assert_same_checkpoint, read_all
+from tests.training.support import assert_near_weights
 from training.runs import pretraining
 
 _STEPS = 6

@@ -10,22 +10,11 @@ import tensorflow as tf
 import modeling
 from data.storage import files
 from tests.support.classifier_support import write_table
-from tests.support.model_folder_support import write_original
 from tests.support.pretraining_support import RECORDS, make_options
 from tests.training.finetuning_support import options_of
-from training.config.extraction_options import (
-    ExtractionOptions,
-    VectorOptions,
-)
 from training.config.finetuning_options import TrialOptions
-from training.config.run_options import DeviceOptions
 from training.many_runs import trials
 from training.runs import pretraining, vectors
-
-
-@pytest.fixture
-def released(goldens, tmp_path):
-    return write_original(goldens, tmp_path / "released", "first_layer.json")
 
 
 @pytest.fixture
@@ -130,16 +119,7 @@ def test_a_pretraining(goldens, tmp_path, released, opened):
     }
 
 
-def test_vectors(goldens, tmp_path, released, opened):
-    vectors.run(
-        ExtractionOptions(
-            input_file=str(goldens / "extract_features/input.txt"),
-            output_file=str(tmp_path / "vectors"),
-            init_checkpoint=f"{released}/bert_model.ckpt",
-            vectors=VectorOptions(layers=(-1,)),
-            device=DeviceOptions(),
-            given=frozenset(),
-        )
-    )
+def test_vectors(released, vector_options, opened):
+    vectors.run(vector_options.replace(given=frozenset()))
     names = ("bert_config.json", "bert_model.ckpt", "vocab.txt")
     assert times(opened, released, *names) == dict.fromkeys(names, 1)

@@ -29,13 +29,11 @@ def test_what_changes_no_trained_model_may_differ(tmp_path, changed):
     path.write_text(RELEASED.to_json_string())
     config = dataclasses.replace(RELEASED, **changed)
     setup.check_same_model(str(tmp_path), config)
-    other = dataclasses.replace(
-        config, hidden_act="relu", num_attention_heads=6
-    )
+    changes = {"hidden_act": "relu", "num_attention_heads": 6}
+    other = dataclasses.replace(config, **changes)
     message = (
-        "holds a run of another model: hidden_act gelu -> relu; "
-        "num_attention_heads 12 -> 6. Give another --output_dir, .*"
-        f"--bert_config_file={path}"
+        "hidden_act gelu -> relu; num_attention_heads 12 -> 6. Give another "
+        f"--output_dir, .*--bert_config_file={path}"
     )
     with pytest.raises(ValueError, match=message):
         setup.check_same_model(str(tmp_path), other)

@@ -12,31 +12,23 @@ from training.config.extraction_options import ExtractionOptions
 from training.config.run_options import DeviceOptions
 from training.start.found_files import read_files
 from training.start.source import Source
-from training.start.tokenizer import (
-    keep_vocabulary,
-    load_tokenizer,
-)
+from training.start.tokenizer import keep_vocabulary, load_tokenizer
 
 
-def load(
-    vocab_file,
-    do_lower_case,
-    config,
-    config_file,
-    init_checkpoint=None,
-    **tokens,
-):
-    options = ExtractionOptions(
-        input_file="",
-        output_file="",
-        init_checkpoint=init_checkpoint,
-        bert_config_file=config_file,
-        vocab_file=vocab_file,
-        do_lower_case=do_lower_case,
-        device=DeviceOptions(),
+def options_of(**given):
+    return ExtractionOptions(
+        input_file="", output_file="", device=DeviceOptions(), **given
     )
-    source = Source(init_checkpoint)
-    return load_tokenizer(options, config, source, **tokens)
+
+
+def load(vocab_file, config, init_checkpoint=None, **tokens):
+    options = options_of(
+        init_checkpoint=init_checkpoint,
+        bert_config_file="c/config.json",
+        vocab_file=str(vocab_file),
+        do_lower_case=True,
+    )
+    return load_tokenizer(options, config, Source(init_checkpoint), **tokens)
 
 
 @pytest.fixture
@@ -45,19 +37,15 @@ def config(goldens):
 
 
 def test_a_vocabulary_that_fits_is_loaded(goldens, config):
-    path = str(goldens / "vocab.txt")
-    tokenizer = load(path, True, config, "c", tokens=["[MASK]"])
+    tokenizer = load(goldens / "vocab.txt", config, tokens=["[MASK]"])
     assert tokenizer.tokenize("The") == ["the"]
 
 
 def test_a_vocabulary_of_another_size_is_refused(goldens, config):
-    path = str(goldens / "vocab.txt")
     other = dataclasses.replace(config, vocab_size=config.vocab_size + 1000)
-    with pytest.raises(
-        ValueError,
-        match=r"wordpieces, but c/config\.json says vocab_size 2200; give",
-    ):
-        load(path, True, other, "c/config.json")
+    message = r"wordpieces, but c/config\.json says vocab_size 2200; give"
+    with pytest.raises(ValueError, match=message):
+        load(goldens / "vocab.txt", other)
 
 
 def test_a_vocabulary_without_a_special_token_is_refused(
@@ -67,18 +55,13 @@ def test_a_vocabulary_without_a_special_token_is_refused(
     text = (goldens / "vocab.txt").read_text("utf-8")
     path.write_text(text.replace("[SEP]\n", "[no]\n"), "utf-8")
     with pytest.raises(ValueError, match=r"vocab\.txt.*\[SEP\]"):
-        load(str(path), True, config, "c")
+        load(path, config)
 
 
 def test_a_checkpoint_of_the_other_case_is_refused(goldens, config):
+    cased = "/tmp/cased_L-12_H-768_A-12/bert_model.ckpt"
     with pytest.raises(ValueError, match="do_lower_case"):
-        load(
-            str(goldens / "vocab.txt"),
-            True,
-            config,
-            "c",
-            init_checkpoint="/tmp/cased_L-12_H-768_A-12/bert_model.ckpt",
-        )
+        load(goldens / "vocab.txt", config, cased)
 
 
 @pytest.fixture
@@ -102,14 +85,8 @@ def test_the_settings_of_a_model_are_flags(goldens, theirs, tmp_path):
 
 
 def read(theirs, do_lower_case, never_split=()):
-    options = ExtractionOptions(
-        input_file="",
-        output_file="",
-        init_checkpoint=str(theirs),
-        do_lower_case=do_lower_case,
-        never_split=never_split,
-        device=DeviceOptions(),
-    )
+    flags = {"do_lower_case": do_lower_case, "never_split": never_split}
+    options = options_of(init_checkpoint=str(theirs), **flags)
     return read_files(options).tokenizer
 
 

@@ -7,7 +7,6 @@ from training.config.extraction_options import (
     VectorOptions,
 )
 from training.config.run_options import DeviceOptions
-from training.finetuning.finetuner import Finetuning
 
 
 @pytest.fixture
@@ -23,16 +22,3 @@ def options(goldens, tmp_path):
         vectors=VectorOptions(layers=(-1, -2)),
         device=DeviceOptions(),
     )
-
-
-@pytest.fixture
-def same_outputs(monkeypatch):
-    """The first model that is asked gives the outputs of all later ones."""
-    outputs, found = Finetuning.outputs, []
-
-    def once(*asked):
-        if not found:
-            found.append(outputs(*asked))
-        return found[0]
-
-    monkeypatch.setattr(Finetuning, "outputs", once)

@@ -10,8 +10,8 @@ import bert
 from data.vectors import text_rows
 from modeling.checkpoints.tf1 import write_state
 from modeling.checkpoints.vector_form import VectorForm
-from tests.support.extraction_support import read_json
 from tests.support.model_folders import write_released
+from tests.support.vectors_support import read_json
 from training.config.run_options import DeviceOptions
 from training.config.vector_options import EncodingOptions, FormOptions
 from training.runs import encoding

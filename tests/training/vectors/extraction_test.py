@@ -10,10 +10,11 @@ import tensorflow as tf
 from data.progress import Progress
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
-from modeling import BertConfig, BertModel, checkpoints
+from modeling import BertConfig, BertModel
 from tests.support import rounding
-from tests.support.extraction_support import assert_golden, read_json
+from tests.support.model_folder_support import load_weights
 from tests.support.model_folders import change_json
+from tests.support.vectors_support import assert_golden, read_json
 from training.config.extraction_options import VectorOptions
 from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
@@ -39,10 +40,7 @@ def make_extractor(goldens, batch_size, dtype="float32", **vectors):
         max_seq_length=40,
         batch_size=batch_size,
     )
-    checkpoints.init_from_checkpoint(
-        str(goldens / "model/trained"),
-        checkpoints.variables_by_name([extractor.model]),
-    )
+    load_weights(goldens / "model/trained", extractor.model)
     return extractor
 
 

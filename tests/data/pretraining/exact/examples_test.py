@@ -14,8 +14,14 @@ from data.pretraining.exact.examples import (
     create_training_instances,
     shuffle,
 )
-from data.pretraining.groups import DocumentGroup
-from tests.data.pretraining.support import CLS, MASK, SEP, VOCAB, WORDPIECES
+from tests.data.pretraining.support import (
+    CLS,
+    MASK,
+    SEP,
+    VOCAB,
+    WORDPIECES,
+    group_of,
+)
 
 WORDS = st.lists(st.integers(5, 29), min_size=1, max_size=40)
 
@@ -94,22 +100,25 @@ def test_a_piece_behind_sep_joins_the_word_before_it():
 
 def test_study_flags_have_the_asked_shares():
     tokens = [CLS, *[9] * 20_000, SEP]
-    options = {"masked_lm_prob": 1.0, "max_predictions_per_seq": 20_000}
-    masked, _, _ = mask(
-        tokens, mask_token_prob=0.5, random_token_prob=0.2, **options
-    )
+
+    def mask_all(mask_token_prob, random_token_prob):
+        return mask(
+            tokens,
+            masked_lm_prob=1.0,
+            max_predictions_per_seq=20_000,
+            mask_token_prob=mask_token_prob,
+            random_token_prob=random_token_prob,
+        )
+
+    masked, _, _ = mask_all(0.5, 0.2)
     num_mask = masked.count(MASK)
     # A thirtieth of the random tokens is [MASK], another 9, as before.
     # Tolerance: four standard deviations, 4 * sqrt(n p (1 - p)).
     assert abs(num_mask - 20_000 * (0.5 + 0.2 / 30)) < 283
     assert abs(masked.count(9) - 20_000 * (0.3 + 0.2 / 30)) < 262
-    same, positions, _ = mask(
-        tokens, mask_token_prob=0.0, random_token_prob=0.0, **options
-    )
+    same, positions, _ = mask_all(0.0, 0.0)
     assert same == tokens and len(positions) == 20_000
-    all_masked, _, _ = mask(
-        tokens, mask_token_prob=1.0, random_token_prob=0.0, **options
-    )
+    all_masked, _, _ = mask_all(1.0, 0.0)
     assert all_masked == [CLS, *[MASK] * 20_000, SEP]
 
 
@@ -149,23 +158,15 @@ DOCUMENTS = st.lists(
 )
 
 
-def group_of(documents):
-    group = DocumentGroup("H")
-    for number, sentences in enumerate(documents):
-        group.add(number, sentences)
-    return group
-
-
 @given(DOCUMENTS, st.integers(5, 40), st.integers(0, 99))
 def test_pairs_are_well_formed(corpus, max_seq_length, seed):
-    group = group_of(corpus)
     options = PretrainingDataOptions(
         max_seq_length=max_seq_length, dupe_factor=2, short_seq_prob=0.5
     )
-    instances = create_training_instances(
-        group, WORDPIECES, options, random.Random(seed)
+    rng = random.Random(seed)
+    instances = list(
+        create_training_instances(group_of(corpus), WORDPIECES, options, rng)
     )
-    instances = list(instances)
     assert len(instances) >= 2 * len(corpus)
     for instance in instances:
         tokens = restored(instance)
@@ -176,20 +177,26 @@ def test_pairs_are_well_formed(corpus, max_seq_length, seed):
         assert instance.segment_ids == [0] * num_first + [1] * num_second
 
 
+def rows_of(group, index=0, seed=0, **options):
+    return list(
+        create_instances_from_document(
+            group,
+            index,
+            WORDPIECES,
+            PretrainingDataOptions(**options),
+            random.Random(seed),
+        )
+    )
+
+
+NO_PAIRS = {"short_seq_prob": 0.0, "next_sentence_prediction": False}
+
+
 @given(DOCUMENTS, st.integers(15, 40), st.integers(0, 99))
 def test_without_pairs_rows_hold_each_document_once(corpus, length, seed):
     group = group_of(corpus)
-    options = PretrainingDataOptions(
-        max_seq_length=length,
-        short_seq_prob=0.0,
-        next_sentence_prediction=False,
-    )
     for index, sentences in enumerate(corpus):
-        rows = list(
-            create_instances_from_document(
-                group, index, WORDPIECES, options, random.Random(seed)
-            )
-        )
+        rows = rows_of(group, index, seed, max_seq_length=length, **NO_PAIRS)
         for row in rows:
             assert set(row.segment_ids) == {0}
             assert len(row.tokens) <= length
@@ -202,12 +209,7 @@ def test_without_pairs_rows_hold_each_document_once(corpus, length, seed):
 
 def test_without_pairs_a_row_takes_the_sentences_that_fit():
     group = group_of([[[5] * 4, [6] * 4, [7] * 3, [8] * 30]])
-    options = PretrainingDataOptions(
-        max_seq_length=12, short_seq_prob=0.0, next_sentence_prediction=False
-    )
-    rows = create_instances_from_document(
-        group, 0, WORDPIECES, options, random.Random(0)
-    )
+    rows = rows_of(group, max_seq_length=12, **NO_PAIRS)
     assert [restored(row) for row in rows] == [
         [CLS, *[5] * 4, *[6] * 4, SEP],
         [CLS, *[7] * 3, SEP],
@@ -217,11 +219,7 @@ def test_without_pairs_a_row_takes_the_sentences_that_fit():
 
 def test_a_lone_document_calls_itself_random():
     # The original's quirk, after ten draws that all hit the same document.
-    group = group_of([[[5, 6, 7]]])
-    rows = create_instances_from_document(
-        group, 0, WORDPIECES, PretrainingDataOptions(), random.Random(0)
-    )
-    (row,) = rows
+    (row,) = rows_of(group_of([[[5, 6, 7]]]))
     assert restored(row) == [CLS, 5, 6, 7, SEP, 5, 6, 7, SEP]
     assert row.is_random_next
 

@@ -1,5 +1,6 @@
 """The writer: the original's records, whole files, errors that help."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -9,7 +10,6 @@ import tempfile
 
 import pytest
 import tensorflow as tf
-from absl import logging
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +18,10 @@ from data.pretraining.exact.examples import PretrainingDataOptions
 from data.pretraining.recipe import Recipe, make_tools
 from data.pretraining.streaming import all_shards
 from data.records import reading
-from data.storage import files, manifests
+from data.storage import files
 from data.text.tokenization import FullTokenizer
+from tests.data.pretraining.support import recipe_of
 
-# The settings that the original's files were written with.
-GOLDEN = PretrainingDataOptions(
-    max_seq_length=64, max_predictions_per_seq=10, dupe_factor=2
-)
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
 WRITTEN = ["in.txt", "out", "out.manifest.json", "vocab.txt"]
 
@@ -52,14 +49,12 @@ def vocab_file(tmp_path):
 
 @pytest.fixture
 def write(tmp_path, vocab_file):
-    def write(text, output="out", vocab=vocab_file, options=GOLDEN):
+    def write(text, outputs=("out",), vocab=vocab_file, **options):
         path = tmp_path / "in.txt"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return in_memory.write_pretraining_data(
-            [str(path)],
-            [str(tmp_path / output)],
-            Recipe(options, vocab),
-        )
+        paths = [str(tmp_path / output) for output in outputs]
+        recipe = recipe_of(vocab, **options)
+        return in_memory.write_pretraining_data([str(path)], paths, recipe)
 
     return write
 
@@ -68,11 +63,9 @@ def write(tmp_path, vocab_file):
 def test_records_are_the_originals(goldens, tmp_path, whole_words):
     folder = goldens / "pretraining_data"
     outputs = [str(tmp_path / name) for name in ("a", "new_folder/b", "c")]
-    options = GOLDEN.replace(do_whole_word_mask=whole_words)
+    recipe = recipe_of(goldens / "vocab.txt", do_whole_word_mask=whole_words)
     counts = in_memory.write_pretraining_data(
-        [str(folder / "corpus.txt")],
-        outputs,
-        Recipe(options, str(goldens / "vocab.txt")),
+        [str(folder / "corpus.txt")], outputs, recipe
     )
     kind = "whole_word" if whole_words else "wordpiece"
     expected = read(folder / f"{kind}_masking.tf_record")
@@ -85,14 +78,10 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
 
 
 def test_without_pairs_there_is_one_segment(write, tmp_path):
-    options = GOLDEN.replace(
-        dupe_factor=1,
-        short_seq_prob=0.0,
-        mask_token_prob=0.0,
-        random_token_prob=0.0,
-        next_sentence_prediction=False,
-    )
-    write("old mills\nmill\n\nold\n", options=options)
+    options = {"dupe_factor": 1, "short_seq_prob": 0.0}
+    options |= {"mask_token_prob": 0.0, "random_token_prob": 0.0}
+    text = "old mills\nmill\n\nold\n"
+    write(text, next_sentence_prediction=False, **options)
     rows = read(tmp_path / "out")
     pad = [0] * 64
     assert sorted(row["input_ids"] for row in rows) == [
@@ -120,8 +109,8 @@ def test_only_blank_lines_part_documents(lines):
             pathlib.Path(path).write_bytes(
                 "".join(f"{line}\n" for line in ["a", *lines, "b"]).encode()
             )
-        recipe = Recipe(PretrainingDataOptions(), str(vocab))
-        group = in_memory.read_documents(paths, make_tools(recipe))
+        tools = make_tools(recipe_of(vocab))
+        group = in_memory.read_documents(paths, tools)
     # As the original: all files are one text, TensorFlow's reader drops
     # carriage returns, and blank is what has nothing but white space.
     expected = [[]]
@@ -146,62 +135,49 @@ def test_input_without_text_is_refused(write, tmp_path, text):
 
 
 def test_a_manifest_of_earlier_records_is_replaced(write, tmp_path, vocab_file):
-    text = "old mill\n\nmills\n"
+    text = "old mill\n\nnew mills\n"
     (tmp_path / "in.txt").write_text(text)
-    path = str(tmp_path / "out-00000-of-00001")
-    recipe = Recipe(GOLDEN, vocab_file, True)
-    all_shards.write_shards([str(tmp_path / "in.txt")], [path], recipe)
+    records = tmp_path / "out-00000-of-00001"
+    all_shards.write_shards(
+        [str(tmp_path / "in.txt")], [str(records)], recipe_of(vocab_file)
+    )
     described = tmp_path / "out@1.manifest.json"
-    before = described.read_bytes()
-    with pytest.raises(ValueError, match="in.txt, line 1: byte 1 of the line"):
-        write(b"\xff\n", "out-00000-of-00001")
-    assert described.read_bytes() == before
-    assert manifests.of_shard(path)
+    before = described.read_bytes(), records.read_bytes()
+    with pytest.raises(ValueError, match="in.txt, line 2: byte 5 of the line"):
+        write(b"old\nmill\xff\n", [records.name])
     # Nor does another data set of the name replace it.
-    write(text, "out")
-    assert described.read_bytes() == before
-    write(text, "out-00000-of-00001")
+    write(text)
+    assert (described.read_bytes(), records.read_bytes()) == before
+    write(text, [records.name])
     manifest = json.loads(described.read_text())
     (shard,) = manifest["shards"]
-    assert shard["file"] == "out-00000-of-00001"
-    size = (tmp_path / "out-00000-of-00001").stat().st_size
+    assert shard["file"] == records.name
     assert shard["counts"] == {
-        "bytes": size,
+        "bytes": records.stat().st_size,
         "examples": manifest["counts"]["examples"],
     }
     assert manifest["vocab_size"] == len(TOKENS)
-    assert manifest["counts"]["wordpieces"] == 4  # old, mill, mill, ##s
+    # old, mill, [UNK], mill, ##s
+    assert manifest["counts"]["wordpieces"] == 5
+    assert manifest["counts"]["unknown"] == 1
 
 
 def test_records_through_a_pipe_have_no_manifest(write, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     # Opened for both, a pipe waits for nobody.
     with open(os.open(tmp_path / "pipe", os.O_RDWR), "rb", buffering=0) as pipe:
-        write("old mills\n", "pipe")
+        write("old mills\n", ["pipe"])
         through = pipe.read(1 << 16)
     write("old mills\n")
     assert through == (tmp_path / "out").read_bytes()
     assert sorted(os.listdir(tmp_path)) == sorted([*WRITTEN, "pipe"])
 
 
-def test_undecodable_text_leaves_the_earlier_output(write, tmp_path):
-    write("old mill\n")
-    before = (tmp_path / "out").read_bytes()
-    with pytest.raises(ValueError, match="in.txt, line 2: byte 5 of the line"):
-        write(b"old\nmill\xff\n")
-    assert (tmp_path / "out").read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == WRITTEN
-
-
-@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "[MASK]"])
-def test_a_vocabulary_without_a_special_token_is_refused(
-    write, tmp_path, token
-):
-    path = tmp_path / "short.txt"
-    path.write_text("\n".join(t for t in TOKENS if t != token))
-    with pytest.raises(ValueError) as error:
-        write("old mill\n", vocab=str(path))
-    assert f"{path} has no {token} among its 7 tokens" in str(error.value)
+def test_a_vocabulary_without_a_special_token_is_refused(write, tmp_path):
+    vocab = tmp_path / "short.txt"
+    vocab.write_text("\n".join(t for t in TOKENS if t != "[MASK]"))
+    with pytest.raises(ValueError, match=r"short.txt has no \[MASK\] among"):
+        write("old mill\n", vocab=vocab)
 
 
 def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
@@ -210,51 +186,32 @@ def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
     # `num_ids` does not count it, so that the model has no row for it.
     longer = tmp_path / "longer.txt"
     longer.write_text("\n".join([*TOKENS, "", ""]))
-    options = PretrainingDataOptions(
-        max_seq_length=64,
-        mask_token_prob=0.0,
-        random_token_prob=1.0,
-        masked_lm_prob=0.5,
-    )
+    options = {"mask_token_prob": 0.0, "random_token_prob": 1.0}
     text = "old mills\nmill\n\nold mill old\n" * 9
-    for name, vocab in ("out", vocab_file), ("other", str(longer)):
-        write(text, name, vocab, options)
+    for name, vocab in ("out", vocab_file), ("other", longer):
+        write(text, [name], vocab, **options)
     rows = read(tmp_path / "other")
     assert rows == read(tmp_path / "out")
     assert max(max(row["input_ids"]) for row in rows) == len(TOKENS) - 1
 
 
-def test_more_files_than_examples_are_refused(tmp_path, vocab_file):
+def test_more_files_than_examples_are_refused(write, tmp_path):
     # Training takes an empty file for a damaged one.
-    (tmp_path / "in.txt").write_text("old mills\nmill\n")
-    outputs = [str(tmp_path / f"out-{i}") for i in range(99)]
+    outputs = [f"out-{i}" for i in range(99)]
     with pytest.raises(ValueError, match="--output_file names 99 files, .*few"):
-        in_memory.write_pretraining_data(
-            [str(tmp_path / "in.txt")], outputs, Recipe(GOLDEN, vocab_file)
-        )
-    assert {x.name for x in tmp_path.iterdir()} == {"in.txt", "vocab.txt"}
+        write("old mills\nmill\n", outputs)
+    assert sorted(os.listdir(tmp_path)) == ["in.txt", "vocab.txt"]
 
 
-def test_an_output_is_written_once_and_over_no_input(tmp_path, vocab_file):
-    (tmp_path / "in.txt").write_text("old mill\n")
-
-    def write(*outputs):
-        in_memory.write_pretraining_data(
-            [str(tmp_path / "in.txt")],
-            list(outputs),
-            Recipe(GOLDEN, vocab_file),
-        )
-
-    with pytest.raises(
-        ValueError, match="./in.txt is a file of --input_file, "
-    ):
-        write(f"{tmp_path}/./in.txt")
-    with pytest.raises(ValueError, match="vocab.txt is a file of --vocab_file"):
-        write(vocab_file)
-    with pytest.raises(ValueError, match="out is a file of --output_file, too"):
-        write(str(tmp_path / "out"), str(tmp_path / "out"))
-    with pytest.raises(ValueError, match="--output_file is empty; give a path"):
-        write()
+def test_an_output_is_written_once_and_over_no_input(write, tmp_path):
+    for outputs, message in [
+        ([f"../{tmp_path.name}/in.txt"], "in.txt is a file of --input_file, "),
+        (["vocab.txt"], "vocab.txt is a file of --vocab_file"),
+        (["out", "out"], "out is a file of --output_file, too"),
+        ([], "--output_file is empty; give a path"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            write("old mill\n", outputs)
     assert sorted(os.listdir(tmp_path)) == ["in.txt", "vocab.txt"]
 
 
@@ -270,82 +227,44 @@ def test_a_full_disk_leaves_the_earlier_output(write, tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == WRITTEN
 
 
-@pytest.fixture
-def warnings(monkeypatch):
-    lines = []
-    monkeypatch.setattr(logging, "warning", lambda text, *_: lines.append(text))
-    return lines
-
-
-def test_many_unknown_tokens_are_reported(write, warnings):
-    counts = write("old mill\n" * 100 + "new")
-    assert (counts["unknown"], counts["wordpieces"]) == (1, 201)
-    assert warnings == []
-    counts = write("old mill\n" * 49 + "new mill")
-    assert (counts["unknown"], counts["wordpieces"]) == (1, 100)
-    assert warnings == []
-    write("old new\n")
-    (warning,) = warnings
-    assert warning.startswith("50.0 % of the tokens are [UNK]")
-    assert "--vocab_file" in warning and "--do_lower_case" in warning
-
-
-def test_too_few_predictions_are_reported(write, warnings):
-    options = PretrainingDataOptions(
-        max_seq_length=512, max_predictions_per_seq=20, dupe_factor=1
-    )
-    write("old mill\n", options=options)
+def test_too_few_predictions_are_reported(write, caplog):
+    write("old mill\n", max_seq_length=512)
     # 512 * 0.15 = 76.8
-    assert warnings == [
-        "--max_predictions_per_seq=20, but masked_lm_prob 0.15 of 512 tokens "
-        "is 77; pass that instead, also to run_pretraining.py."
-    ]
-
-
-SCRIPT = """
-import runpy, sys
-sys.argv += {arguments}
-try:
-    runpy.run_path("create_pretraining_data.py", run_name="__main__")
-finally:
-    heavy = ("tensorflow", "keras", "tensorflow_datasets", "etils")
-    print("loaded:", [name for name in heavy if name in sys.modules])
-"""
+    assert "--max_predictions_per_seq=10, but" in caplog.text
+    assert "is 77; pass that instead" in caplog.text
 
 
 def test_the_program_loads_no_tensorflow(pytestconfig, goldens, tmp_path):
+    for name in "tensorflow", "keras", "tensorflow_datasets", "etils":
+        ends = f"raise SystemExit('{name} is loaded')"
+        (tmp_path / f"{name}.py").write_text(ends)
     arguments = [
         f"--input_file={goldens}/pretraining_data/corpus.txt",
         f"--output_file={tmp_path}/out",
         f"--vocab_file={goldens}/vocab.txt",
     ]
-    for more in [], ["--help"]:
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT.format(arguments=arguments + more)],
-            cwd=pytestconfig.rootpath,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.stdout.splitlines()[-1] == "loaded: []", done.stderr
+    done = subprocess.run(
+        [sys.executable, "create_pretraining_data.py", *arguments],
+        cwd=pytestconfig.rootpath,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
 def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
-    import gzip
-
-    text = gzip.decompress(
-        (real_data / "novels" / "novels_train.txt.gz").read_bytes()
+    (tmp_path / "novels.txt").write_bytes(
+        gzip.decompress((real_data / "novels/novels_train.txt.gz").read_bytes())
     )
-    (tmp_path / "novels.txt").write_bytes(text)
+    options = PretrainingDataOptions(dupe_factor=5)
+    vocab = real_data / "vocab/uncased/vocab.txt"
     counts = in_memory.write_pretraining_data(
         [str(tmp_path / "novels.txt")],
         [str(tmp_path / "out")],
-        Recipe(
-            PretrainingDataOptions(dupe_factor=5),
-            str(real_data / "vocab" / "uncased" / "vocab.txt"),
-        ),
+        Recipe(options, str(vocab)),
     )
     assert counts["examples"] == 270_156
     assert reading.count_records(str(tmp_path / "out")) == 270_156

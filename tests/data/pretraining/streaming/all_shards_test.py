@@ -7,9 +7,7 @@ import os
 import shutil
 
 import pytest
-from absl import logging
 
-from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.plan import make_plan
 from data.pretraining.streaming.shards import write_shard
 from data.records import tfrecord
@@ -17,21 +15,14 @@ from data.storage import manifests
 from tests.data.pretraining.support import (
     contents,
     decode,
-    document_of,
+    documents_of,
+    parts_of,
     recipe_of,
     records_of,
     shard_names,
-    unmasked,
     write,
     write_corpus,
-    write_number_vocab,
 )
-
-
-@pytest.fixture
-def out(tmp_path):
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out"
 
 
 @pytest.fixture
@@ -43,24 +34,18 @@ def golden(goldens):
 
 
 @pytest.fixture
-def numbers(tmp_path):
+def numbers(tmp_path, vocab):
     """A corpus whose words tell their documents."""
     return {
         "inputs": [write_corpus(tmp_path / "numbers.txt", 60)],
-        "recipe": recipe_of(write_number_vocab(tmp_path / "vocab.txt", 60)),
+        "recipe": recipe_of(vocab),
     }
 
 
 @pytest.fixture
-def logged(monkeypatch):
-    lines = []
-
-    def log(text, *args):
-        lines.append(text % args if args else text)
-
-    for level in "info", "warning":
-        monkeypatch.setattr(logging, level, log)
-    return lines
+def logged(caplog):
+    caplog.set_level("INFO", logger="absl")
+    return caplog
 
 
 def states(folder):
@@ -75,70 +60,41 @@ def test_the_output_does_not_depend_on_the_number_of_processes(
     tmp_path, golden
 ):
     written = []
-    for num_processes in 1, 2, 3:
-        folder = tmp_path / f"{num_processes}"
-        write(
-            folder=folder, num_shards=5, num_processes=num_processes, **golden
-        )
+    for count in 1, 2, 3:
+        folder = tmp_path / f"{count}"
+        write(folder=folder, num_shards=5, num_processes=count, **golden)
         written.append(contents(folder))
     assert len(written[0]) == 6
     assert written[0] == written[1] == written[2]
 
 
-def test_the_report_and_the_manifest_count_the_records(out, golden):
-    returned = write(folder=out, **golden)
-    manifest = json.loads((out / "out@2.manifest.json").read_text())
-    for shard in manifest["shards"]:
-        rows = decode(golden["recipe"], records_of(out, shard["file"]))
-        assert shard["counts"]["examples"] == len(rows["input_ids"])
-        assert shard["counts"]["tokens"] == rows["input_mask"].sum()
-        assert shard["counts"]["masked"] == rows["masked_lm_weights"].sum()
-        assert shard["counts"]["label_1"] == rows["next_sentence_labels"].sum()
-    counts = manifest["counts"]
-    assert counts["documents"] == 40
-    assert returned == counts
-    assert counts["examples"] > 2 * 40
-
-
-def test_every_document_is_in_the_shards_as_often_as_asked(out, numbers):
-    recipe = recipe_of(
-        numbers["recipe"].vocab_file,
-        next_sentence_prediction=False,
-        short_seq_prob=0.0,
-        dupe_factor=3,
-    )
-    write(numbers["inputs"], out, recipe, num_shards=7)
+def test_every_document_is_in_the_shards_as_often_as_asked(out, vocab, numbers):
+    runs = {"next_sentence_prediction": False, "short_seq_prob": 0.0}
+    recipe = recipe_of(vocab, dupe_factor=3, **runs)
+    counted = write(numbers["inputs"], out, recipe, num_shards=7)
+    assert counted["documents"] == 60
     rows = decode(recipe, records_of(out))
     counts = collections.Counter()
-    for i in range(len(rows["input_ids"])):
-        counts.update(unmasked(rows, i)[0])
+    for a, _ in parts_of(rows):
+        counts.update(a)
     # 4 sentences of 3 words; rows of 62 lose none.
     assert counts == {5 + d: 3 * 12 for d in range(60)}
 
 
-def test_as_many_shards_as_documents(out, tmp_path):
+def test_as_many_shards_as_documents(out, tmp_path, vocab):
     # Each has one document, and lends from elsewhere.
+    recipe = recipe_of(vocab)
     text = write_corpus(tmp_path / "a", 6)
-    recipe = recipe_of(write_number_vocab(tmp_path / "vocab.txt", 6))
     write([text], out, recipe, num_shards=6, num_processes=2)
     seen = set()
     for path in out.glob("out-*"):
         rows = decode(recipe, list(tfrecord.read_records(str(path))))
         labels = rows["next_sentence_labels"].ravel()
-        pairs = [document_of(rows, i) for i in range(len(labels))]
+        pairs = documents_of(rows)
         assert [a != b for a, b in pairs] == labels.tolist()
         (document,) = {a for a, _ in pairs}
         seen.add(document)
     assert seen == {*range(6)}
-
-
-def test_other_seeds_give_other_records(tmp_path, numbers):
-    written = []
-    for seed in 1, 2, -1:
-        recipe = recipe_of(tmp_path / "vocab.txt", random_seed=seed)
-        write(numbers["inputs"], tmp_path / f"{seed}", recipe)
-        written.append(sorted(records_of(tmp_path / f"{seed}")))
-    assert written[0] != written[1] != written[2] != written[0]
 
 
 @pytest.mark.parametrize("num_processes", [1, 2])
@@ -148,7 +104,7 @@ def test_a_finished_run_is_left_as_it_is(out, golden, logged, num_processes):
     logged.clear()
     again = write(folder=out, num_processes=num_processes, **golden)
     assert states(out) == before
-    assert "2 of 2 shards are finished already." in logged
+    assert "2 of 2 shards are finished already." in logged.messages
     assert again == first
 
 
@@ -163,7 +119,7 @@ def test_words_added_beside_the_vocabulary_make_all_shards_again(
     for finished in 0, 1:
         logged.clear()
         write(folder=out, **numbers)
-        assert any("finished already" in x for x in logged) == finished
+        assert ("finished already" in logged.text) == finished
     manifest = json.loads((out / "out@2.manifest.json").read_text())
     assert manifest["made_from"]["added_tokens"] == [[size, "new"]]
     assert contents(out).keys() == before.keys()
@@ -175,7 +131,7 @@ def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):
     damaged = out / "out-00001-of-00003"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     write(folder=out, num_shards=3, **golden)
-    assert "2 of 3 shards are finished already." in logged
+    assert "2 of 3 shards are finished already." in logged.messages
     assert contents(out) == expected
     after = states(out)
     for name in "out-00000-of-00003", "out-00002-of-00003":
@@ -183,19 +139,7 @@ def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):
     assert after[damaged.name] != before[damaged.name]
 
 
-def test_another_flag_makes_all_shards_again(out, golden, logged):
-    write(folder=out, **golden)
-    before = contents(out)
-    recipe = recipe_of(golden["recipe"].vocab_file, masked_lm_prob=0.2)
-    logged.clear()
-    write(golden["inputs"], out, recipe)
-    assert not [line for line in logged if "finished already" in line]
-    after = contents(out)
-    assert after.keys() == before.keys()
-    assert not [name for name in before if after[name] == before[name]]
-
-
-def run_some(number, error=RuntimeError):
+def run_some(number):
     """A runner that ends after some shards, and what it was given."""
     given = []
 
@@ -204,7 +148,7 @@ def run_some(number, error=RuntimeError):
         for task in tasks[:number]:
             write_shard(task)
         if number < len(tasks):
-            raise error("stop")
+            raise RuntimeError("stop")
 
     return run, given
 
@@ -214,21 +158,19 @@ def test_a_stopped_run_goes_on_with_the_shards_that_are_missing(
 ):
     write(folder=tmp_path / "whole", num_shards=5, **golden)
     checked = []
-    is_complete = manifests.is_complete
-    monkeypatch.setattr(
-        manifests,
-        "is_complete",
-        lambda path, *facts: checked.append(path) or is_complete(path, *facts),
-    )
+
+    def is_complete(*arguments, inner=manifests.is_complete):
+        checked.append(arguments)
+        return inner(*arguments)
+
+    monkeypatch.setattr(manifests, "is_complete", is_complete)
     for number in 1, 2:
         run, _ = run_some(1)
         logged.clear()
         with pytest.raises(RuntimeError, match="stop"):
             write(folder=out, num_shards=5, runner=run, **golden)
-        assert logged[-1] == (
-            f"{number} of 5 shards are finished and kept; the same command "
-            "continues with the others."
-        )
+        kept = f"{number} of 5 shards are finished and kept; the same command"
+        assert logged.messages[-1].startswith(kept)
     # At the start of the second run; the end of a run reads no shard.
     assert len(checked) == 1
     # No shard has its name yet: what a glob finds is never a part of the run.
@@ -258,8 +200,7 @@ def test_old_shards_stay_until_the_new_ones_are_whole(out, golden):
     run, _ = run_some(1)
     with pytest.raises(RuntimeError):
         write(golden["inputs"], out, recipe, runner=run)
-    after = contents(out)
-    assert {name: after[name] for name in before} == before
+    assert contents(out).items() >= before.items()
     # The files of the old run are still complete.
     state = states(out)
     write(folder=out, **golden)
@@ -269,7 +210,7 @@ def test_old_shards_stay_until_the_new_ones_are_whole(out, golden):
 
 @pytest.mark.parametrize("num_processes", [1, 2])
 def test_text_that_turns_out_bad_loses_no_finished_shard(
-    tmp_path, out, numbers, num_processes
+    out, numbers, num_processes
 ):
     (text,) = numbers["inputs"]
     good = text.read_bytes()
@@ -280,33 +221,11 @@ def test_text_that_turns_out_bad_loses_no_finished_shard(
     text.write_bytes(good.replace(b"30 30 30", b"30 30 3\xff"))
     with pytest.raises(ValueError, match="numbers.txt, line 151: byte 8 of"):
         write(folder=out, num_shards=4, num_processes=num_processes, **numbers)
-    text.rename(tmp_path / "away")
-    with pytest.raises(FileNotFoundError):
-        write(folder=out, num_shards=4, num_processes=num_processes, **numbers)
-    text.mkdir()
-    with pytest.raises(FileNotFoundError, match="no such text file"):
-        write(folder=out, num_shards=4, num_processes=num_processes, **numbers)
     assert contents(out) == finished
-    text.rmdir()
     text.write_bytes(good)
     run, given = run_some(9)
     write(folder=out, num_shards=4, runner=run, **numbers)
     assert given == [1, 2, 3]
-
-
-@pytest.mark.parametrize("num_processes", [1, 2])
-def test_text_that_changes_while_it_is_read_is_refused(
-    out, numbers, num_processes, monkeypatch
-):
-    def change_text(*arguments):
-        plan = make_plan(*arguments)
-        (text,) = numbers["inputs"]
-        text.write_bytes(text.read_bytes()[::-1])
-        return plan
-
-    monkeypatch.setattr(all_shards, "make_plan", change_text)
-    with pytest.raises(ValueError, match="was changed while it was read"):
-        write(folder=out, num_processes=num_processes, **numbers)
 
 
 def test_an_output_that_is_an_input_is_refused(out, golden):
@@ -326,22 +245,16 @@ def test_shards_are_written_to_the_targets_of_links(out, tmp_path, golden):
         link.symlink_to(tmp_path / f"disk{i}")
     write(folder=out, **golden)
     assert all(link.is_symlink() for link in links)
-    assert sorted(os.listdir(out)) == [
-        "out-00000-of-00002",
-        "out-00001-of-00002",
-        "out@2.manifest.json",
-    ]
-    before = [(tmp_path / f"disk{i}").stat().st_mtime_ns for i in range(2)]
+    names = {link.name for link in links}
+    assert {*os.listdir(out)} == names | {"out@2.manifest.json"}
+    before = states(out)
     write(folder=out, **golden)  # all shards are found again
-    after = [(tmp_path / f"disk{i}").stat().st_mtime_ns for i in range(2)]
-    assert after == before
+    assert states(out) == before
 
 
 def test_a_pipe_cannot_be_read_again(out, golden):
     os.mkfifo(out / "out-00001-of-00002")
-    with pytest.raises(
-        ValueError, match="pipe, which --num_processes .*leave ou"
-    ):
+    with pytest.raises(ValueError, match="pipe.*leave out --num_processes"):
         write(folder=out, **golden)
     assert os.listdir(out) == ["out-00001-of-00002"]
     (out / "out-00001-of-00002").rename(out / "text")
@@ -351,5 +264,5 @@ def test_a_pipe_cannot_be_read_again(out, golden):
 
 def test_more_processes_than_shards_are_warned_of(out, golden, logged):
     write(folder=out, num_processes=3, **golden)
-    assert "2 files, each written by one of the 3" in logged[0]
-    assert logged[0].endswith("Name more files, such as NAME@3.")
+    assert "--output_file names 2 files" in logged.messages[0]
+    assert "such as NAME@3" in logged.messages[0]

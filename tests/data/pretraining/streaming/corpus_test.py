@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.pretraining.streaming import corpus
+from tests.data.pretraining.support import lines_of
 
 LINE = st.sampled_from(
     ["a", "b c", "“d”", "鐵 é", "\u200b", "e\rf", "g\u2028h", "\ufeffi", " j "]
@@ -43,24 +44,10 @@ def write(path, text):
     return str(path)
 
 
-def read(blocks):
-    """Joins the documents of blocks: number -> lines."""
-    documents = {}
-    for block in blocks:
-        numbers = []
-        for number, lines in corpus.read_block(block):
-            documents.setdefault(number, []).extend(lines)
-            numbers.append(number)
-        # A block's documents are counted on from its first.
-        assert numbers == [
-            *range(block.number, block.number + block.num_documents)
-        ]
-    return documents
-
-
 @given(TEXT, st.integers(1, 20), st.integers(0, 30), st.integers(0, 60))
 @example("\ufeff\n\na\n\nb", 1, 0, 0)  # a first line of nothing but a mark
 @example("\ufeff", 1, 0, 0)
+@example("\n \n\u3000", 20, 0, 0)  # no text
 def test_blocks_have_the_documents_of_the_file(
     text, chunk_bytes, block_bytes, more_bytes
 ):
@@ -73,7 +60,7 @@ def test_blocks_have_the_documents_of_the_file(
         patch.setattr(corpus, "MAX_BLOCK_BYTES", max_block_bytes)
         path = write(pathlib.Path(f, "text"), text)
         scan = corpus.scan_file(path, block_bytes)
-        documents = read(scan.blocks)
+        documents = lines_of(scan.blocks)
     data = text.encode()
     expected = documents_of(text)
     assert documents == dict(enumerate(expected))
@@ -163,17 +150,17 @@ def test_a_file_of_one_huge_line_is_refused_at_once(tmp_path, monkeypatch):
     path = write(tmp_path / "a", "x\n\ny\n")
     with open(path, "r+b") as file:
         file.truncate(200_000_000)
-    chunks = []
-    monkeypatch.setattr(
-        corpus,
-        "_lines",
-        lambda path, inner=corpus._lines: map(
-            lambda chunk: chunks.append(len(chunk)) or chunk, inner(path)
-        ),
-    )
+    sizes = []
+
+    def lines(path, inner=corpus._lines):
+        for line in inner(path):
+            sizes.append(len(line))
+            yield line
+
+    monkeypatch.setattr(corpus, "_lines", lines)
     with pytest.raises(ValueError, match=r"a, line 4 has more than 4,194,304"):
         corpus.scan_file(path, 0)
-    assert sum(chunks) < 2 * corpus.MAX_LINE_BYTES
+    assert sum(sizes) < 2 * corpus.MAX_LINE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -189,7 +176,7 @@ def test_a_file_that_changed_since_its_scan_is_refused(tmp_path, change):
     path.write_text("a\n\nb\n\nc\n")
     *unchanged, last = corpus.scan_file(str(path), 0).blocks
     change(path)
-    assert read(unchanged) == {0: ["a"], 1: ["b"]}
+    assert lines_of(unchanged) == {0: ["a"], 1: ["b"]}
     with pytest.raises(ValueError, match=f"^{path} was changed while .*again"):
         list(corpus.read_block(last))
 
@@ -199,17 +186,10 @@ def test_what_is_added_to_a_file_after_its_scan_is_not_read(tmp_path):
     path.write_text("a\n\nb")
     blocks = corpus.scan_file(str(path), 0).blocks
     path.write_text("a\n\nb\n\nc\n")
-    assert read(blocks) == {0: ["a"], 1: ["b"]}
+    assert lines_of(blocks) == {0: ["a"], 1: ["b"]}
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):
     for path in tmp_path / "none", tmp_path:
         with pytest.raises(FileNotFoundError, match=f"^{path}: no such text"):
             corpus.scan_file(str(path), 0)
-
-
-def test_a_file_without_text_has_no_blocks(tmp_path):
-    for text in "", "\n \n\u3000", "\ufeff \n":
-        scan = corpus.scan_file(write(tmp_path / "a", text), 0)
-        assert scan.facts["documents"] == 0 and scan.blocks == ()
-        assert scan.facts["bytes"] == len(text.encode())

@@ -11,7 +11,7 @@ from data.records import tfrecord
 from tests.data.pretraining.support import assert_share
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def small_buckets(monkeypatch):
     monkeypatch.setattr(disk_shuffle, "BUCKET_BYTES", 1000)
 
@@ -37,7 +37,7 @@ def shuffle(folder, num_bytes, seed=0, num_records=300):
 
 
 @pytest.mark.parametrize("num_bytes", [0, 999, 1000, 5500, 10**6])
-def test_every_record_comes_back_once(tmp_path, small_buckets, num_bytes):
+def test_every_record_comes_back_once(tmp_path, num_bytes):
     # 10**6: far more buckets than records, most of them empty.
     shuffled = shuffle(tmp_path, num_bytes)
     assert sorted(shuffled) == sorted(records(0, 300))
@@ -46,15 +46,13 @@ def test_every_record_comes_back_once(tmp_path, small_buckets, num_bytes):
 
 
 @pytest.mark.parametrize("num_bytes", [0, 5500])
-def test_the_order_is_a_function_of_the_seed(
-    tmp_path, small_buckets, num_bytes
-):
+def test_the_order_is_a_function_of_the_seed(tmp_path, num_bytes):
     first, same, other = (shuffle(tmp_path, num_bytes, s) for s in (1, 1, 2))
     assert first == same != other
 
 
 @pytest.mark.parametrize("num_bytes", [0, 2500])
-def test_every_order_is_equally_likely(tmp_path, small_buckets, num_bytes):
+def test_every_order_is_equally_likely(tmp_path, num_bytes):
     orders = [
         tuple(shuffle(tmp_path, num_bytes, seed, num_records=3))
         for seed in range(300)
@@ -63,7 +61,7 @@ def test_every_order_is_equally_likely(tmp_path, small_buckets, num_bytes):
         assert_share(orders.count(order), 300, 1 / 6)
 
 
-def test_one_bucket_at_a_time_leaves_the_disk(tmp_path, small_buckets):
+def test_one_bucket_at_a_time_leaves_the_disk(tmp_path):
     added, folders = records(0, 300), []
 
     def blocks():
@@ -86,21 +84,7 @@ def test_one_bucket_at_a_time_leaves_the_disk(tmp_path, small_buckets):
     assert left == sorted(left, reverse=True)
 
 
-def test_the_buckets_lie_beside_their_shard_under_its_name(
-    tmp_path, small_buckets
-):
-    # So that globs for finished files leave them out, and the next run finds
-    # what a killed one left.
-    path = tmp_path / "out.incomplete-7"
-    with open_shuffle(path, [records(0, 9)]) as shuffled:
-        next(shuffled)
-        (folder,) = tmp_path.iterdir()
-        assert folder.name.startswith("out.incomplete-7.shuffle-")
-
-
-def test_without_a_place_the_buckets_are_temporary_files(
-    tmp_path, small_buckets, monkeypatch
-):
+def test_without_a_place_the_buckets_are_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with open_shuffle(None, [records(0, 9)]) as shuffled:
         first = next(shuffled)
@@ -109,15 +93,7 @@ def test_without_a_place_the_buckets_are_temporary_files(
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_stays_on_disk_after_an_error(tmp_path, small_buckets):
-    with pytest.raises(KeyboardInterrupt):
-        with open_shuffle(tmp_path / "out", [records(0, 300)]) as shuffled:
-            next(shuffled)
-            raise KeyboardInterrupt
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_full_disk_is_told_with_its_place(tmp_path, small_buckets):
+def test_a_full_disk_is_told_with_its_place(tmp_path):
     folders = []
 
     def blocks():
@@ -127,9 +103,8 @@ def test_a_full_disk_is_told_with_its_place(tmp_path, small_buckets):
             (folder / f"{number:05d}").symlink_to("/dev/full")
         yield records(0, 300)
 
-    message = "cannot write (.*), the .*: .*No space left.*; free some space"
-    with pytest.raises(OSError, match=message) as error:
+    with pytest.raises(OSError, match="No space left.*free some") as error:
         with open_shuffle(tmp_path / "out", blocks()) as shuffled:
             list(shuffled)
-    assert error.match(f" {folders[0]}, ")
+    assert error.match(f"cannot write {folders[0]}, ")
     assert not list(tmp_path.iterdir())

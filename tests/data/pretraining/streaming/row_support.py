@@ -40,6 +40,11 @@ class Corpus:
                 document if numbers is None else numbers[document], sentences
             )
 
+    def length_of(self, token):
+        """The number of tokens of a token's sentence."""
+        sentences = list(self.sentence.values())
+        return sentences.count(self.sentence[token])
+
     def draw(self, num_documents=None, seed=0, **options):
         self.group.num_own = num_documents
         return draw_rows(

@@ -1,0 +1,54 @@
+"""What extract_features.py writes, and what the original wrote."""
+
+import json
+
+import numpy as np
+
+from tests.support import rounding
+from training.config.extraction_options import ExtractionOptions, VectorOptions
+from training.config.run_options import DeviceOptions
+from training.runs import vectors as extraction
+
+
+def extracted(folder, tmp_path, lines, config_file=None, **vectors):
+    """Arrays of lines by the model of a folder, of the last layer if not told.
+
+    `config_file` takes the place of the folder's own.
+    """
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    extraction.run(
+        ExtractionOptions(
+            input_file=str(tmp_path / "lines.txt"),
+            output_file=str(tmp_path / "vectors.npz"),
+            bert_config_file=config_file or f"{folder}/bert_config.json",
+            init_checkpoint=str(folder),
+            vocab_file=f"{folder}/vocab.txt",
+            batch_size=2,
+            vectors=VectorOptions(**{"layers": (-1,)} | vectors),
+            format="npz",
+            device=DeviceOptions(),
+        )
+    )
+    return np.load(tmp_path / "vectors.npz")
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def assert_golden(path, goldens, num_lines=6, tolerance=rounding.SIX_DECIMALS):
+    """The lines are the first of the original's."""
+    theirs = read_json(goldens / "extract_features/expected.jsonl")
+    for lines in zip(read_json(path), theirs[:num_lines], strict=True):
+        values = [
+            [
+                layer.pop("values")
+                for feature in line["features"]
+                for layer in feature["layers"]
+            ]
+            for line in lines
+        ]
+        ours, its = map(json.dumps, lines)
+        assert ours == its
+        np.testing.assert_allclose(*values, rtol=0, atol=tolerance)
