@@ -30,9 +30,8 @@ from modeling import (  # noqa: E402
     TaskModel,
 )
 from modeling.kernels import vocabulary  # noqa: E402
-from training.config.run_options import TrainOptions  # noqa: E402
+from tests.training.support import steps_of  # noqa: E402
 from training.inference import OutputCollector  # noqa: E402
-from training.loop import steps  # noqa: E402
 from training.vectors.extractor import Extractor, VectorOptions  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -64,15 +63,10 @@ def batch_of(specs, rows, **others):
 
 def update_of(model, batch, count):
     """A training step of `count` micro-batches, and its arguments."""
-    made = steps.TrainSteps(
+    made = steps_of(
         model,
-        TrainOptions(
-            output_dir="",
-            train_batch_size=len(batch["input_ids"]),
-            num_train_steps=100,
-            num_warmup_steps=10,
-            gradient_accumulation_steps=count,
-        ),
+        train_batch_size=len(batch["input_ids"]),
+        gradient_accumulation_steps=count,
     )
     return made._replica_step, batch, tf.constant(1, tf.int64), tf.constant(1.0)
 

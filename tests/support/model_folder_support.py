@@ -1,14 +1,13 @@
 """Folders of models: of the goldens, and of Hugging Face."""
 
 import dataclasses
-import json
 import shutil
 
 import numpy as np
 
 from modeling import BertConfig, checkpoints
 from tests.support import huggingface_support as theirs
-from tests.support.model_folders import write_released
+from tests.support.model_folders import change_json, write_released
 
 
 def write_original(goldens, folder, config="bert_config.json"):
@@ -44,10 +43,7 @@ def load_weights(path, model):
 
 def change_description(folder, **changes):
     """Changes what task.json of a finished run says; returns what it said."""
-    path = folder / "task.json"
-    facts = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps(facts | changes), "utf-8")
-    return facts
+    return change_json(folder / "task.json", **changes)
 
 
 def write_with(goldens, folder, make_model, **sizes):

@@ -1,8 +1,9 @@
 """Folders of the golden models, as users have them."""
 
+import json
 import shutil
 
-from training.start.description import SpanDescription
+from training.start.description import Description
 
 
 def write_released(goldens, folder, config="first_layer.json"):
@@ -16,15 +17,30 @@ def write_released(goldens, folder, config="first_layer.json"):
     return str(folder)
 
 
+def change_json(path, **changes):
+    """Changes some values in a JSON file; returns what it said before."""
+    before = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(before | changes), "utf-8")
+    return before
+
+
+def description_of(kind, **facts):
+    """task.json of a model of a kind."""
+    usual = {
+        "task_name": "made",
+        "kind": kind,
+        "do_lower_case": True,
+        "model": {},
+        "weights": "",
+    }
+    return Description.classes[kind](**usual | facts)
+
+
 def span_description(**changes):
     """task.json of a model of questions with the lengths of the goldens."""
     usual = {
         "task_name": "SQuAD",
-        "kind": "span",
         "max_seq_length": 96,
-        "do_lower_case": True,
-        "model": {},
-        "weights": "",
         "doc_stride": 32,
         "max_query_length": 16,
         "n_best_size": 20,
@@ -32,7 +48,7 @@ def span_description(**changes):
         "version_2_with_negative": False,
         "null_score_diff_threshold": 0.0,
     }
-    return SpanDescription(**usual | changes)
+    return description_of("span", **usual | changes)
 
 
 def write_questions(goldens, folder, version="v1.1", config="first_layer.json"):

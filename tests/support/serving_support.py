@@ -1,18 +1,24 @@
 """A finished output_dir of each kind of task, without training."""
 
+import dataclasses
 import json
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from data.finetuning import features
 from data.tasks import ChoiceExample, InputExample, TaggingExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
-from modeling import BertConfig, TaskModel
+from data.text.vocabulary import load_vocab
+from modeling import BertConfig, SpanModel, TaskModel
 from tests.support import fork_server, rounding
 from tests.support.model_folder_support import write_weights
-from training.start.description import TaskDescription
+from tests.support.model_folders import description_of, span_description
+from training.config.run_options import ExportOptions
+from training.export import saved_model
+from training.export.span_signatures import SpanServing
 
 # A server's loader: a plain Session, no Python of the model.
 SERVER = """
@@ -45,6 +51,7 @@ assert not ours, ours
 
 LENGTH = 32
 LABELS = {
+    "classification": ("no", "yes"),
     "regression": (),
     "multilabel": ("toxic", "r\u00fcde", "spam"),
     "choice": ("A", "B", "C"),
@@ -61,34 +68,73 @@ TEXTS = [
 ]
 
 
+def config_of(goldens, **changes):
+    """A layer of the golden sizes; its weights tell texts apart."""
+    config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
+    return dataclasses.replace(config, **{"initializer_range": 0.3} | changes)
+
+
+def span_serving(goldens, **description):
+    """A model of questions with all of its signatures."""
+    keras.utils.set_random_seed(1)
+    lengths = {"doc_stride": 8, "max_query_length": 8, "max_answer_length": 8}
+    return SpanServing(
+        SpanModel(config_of(goldens)),
+        span_description(max_seq_length=LENGTH, **lengths, **description),
+        load_vocab(str(goldens / "vocab.txt")),
+    )
+
+
 def finished_run(goldens, folder, kind, is_pair=False, **changes):
     """Writes what run_classifier.py leaves behind; returns the model."""
-    config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
-    # Weights large enough to tell texts apart.
-    changes = {"initializer_range": 0.3} | changes
-    config = BertConfig.from_dict(config.to_dict() | changes)
+    config = config_of(goldens, **changes)
     keras.utils.set_random_seed(1)
-    labels = LABELS.get(kind, ("no", "yes"))
+    labels = LABELS[kind]
     arguments = {"kind": kind, "num_labels": max(1, len(labels))}
     model = TaskModel(config, **arguments)
     model.head.output_weights.assign(model.head.output_weights * 10)
     prefix = folder / "model.ckpt-60"
     write_weights(prefix, model)
     (folder / "bert_config.json").write_text(config.to_json_string())
-    TaskDescription(
-        task_name="made",
-        kind=kind,
+    description_of(
+        kind,
         labels=labels,
         is_pair=is_pair,
-        cut="longest",
         label_separator="; ",
         document_context=kind == "tagging",
         max_seq_length=LENGTH,
-        do_lower_case=True,
         model=arguments,
         weights=prefix.name,
     ).write(str(folder), str(goldens / "vocab.txt"))
     return model
+
+
+def export(folder, place=None, **options):
+    """Exports a run to `export` in its folder, or in another place.
+
+    Returns:
+      The folder of the version.
+    """
+    return saved_model.run(
+        ExportOptions(
+            output_dir=str(folder),
+            export_dir=f"{place or folder}/export",
+            **options,
+        )
+    )
+
+
+def answer_of_card(version):
+    """The model card, and the answer that the example in it prints."""
+    with open(f"{version}/README.md", encoding="utf-8") as file:
+        card = file.read()
+    code = card.split("```python")[2].split("```")[0]
+    printed = []
+    exec(
+        code.replace('"EXPORT_DIR/1"', repr(version)),
+        {"print": printed.append},
+    )
+    return card, printed[0]
 
 
 def examples_of(kind, is_pair, count):
@@ -132,7 +178,7 @@ def rows_of(goldens, kind, examples):
     """The rows of `data.finetuning.features`, name -> [N, length]."""
     rows = features.Converter(
         FullTokenizer(str(goldens / "vocab.txt")),
-        features.FeatureOptions(kind, LABELS.get(kind, ("no", "yes")), LENGTH),
+        features.FeatureOptions(kind, LABELS[kind], LENGTH),
     ).rows(examples)
     rows = list(rows)
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
@@ -154,9 +200,15 @@ def close(got, wanted):
 def served(folder, asked, tmp_path, has_text=True):
     """What a fresh process answers: (request, output) -> array.
 
-    Without `has_text` it has not the operations of TensorFlow Text."""
+    `asked` is request -> signature, and its inputs by name. Without `has_text`
+    the process has not the operations of TensorFlow Text.
+    """
     imports = "import tensorflow_text" if has_text else ""
-    (tmp_path / "asked.json").write_text(json.dumps(asked))
+
+    def as_json(value):
+        return value.hex() if isinstance(value, bytes) else value.tolist()
+
+    (tmp_path / "asked.json").write_text(json.dumps(asked, default=as_json))
     fork_server.cold_python(
         "-I",  # neither this folder nor PYTHONPATH
         "-c",
@@ -166,3 +218,16 @@ def served(folder, asked, tmp_path, has_text=True):
     )
     answers = np.load(tmp_path / "answers.npz")
     return {tuple(name.split()): answers[name] for name in answers.files}
+
+
+def assert_served_alike(version, signatures, asked, tmp_path):
+    """Asserts that a fresh process answers as the functions of the model."""
+    found = served(version, asked, tmp_path)
+    for key, (name, inputs) in asked.items():
+        tensors = {field: tf.constant(x) for field, x in inputs.items()}
+        for output, value in signatures[name](**tensors).items():
+            if value.dtype == tf.string:
+                texts = np.char.decode(value.numpy().astype("S"), "utf-8")
+                np.testing.assert_array_equal(found[key, output], texts)
+            else:
+                close(found[key, output], value)

@@ -59,7 +59,7 @@ def golden_run(
         **options,
     )
     trainer = loop.Trainer(model, train_options, clock=clock)
-    opened = _golden_records(goldens)
+    opened = golden_records(goldens)
     history = _recorded_metrics(trainer)
     trainer.train(
         lambda first_example, shard: input_pipeline.training_batches(
@@ -76,7 +76,14 @@ def golden_run(
     return metrics, {n: v.numpy() for n, v in variables.items()}
 
 
-def _golden_records(goldens):
+def steps_of(model, **options):
+    """The training steps of a short run that warms up and writes nothing."""
+    usual = {"output_dir": "", "num_train_steps": 10, "num_warmup_steps": 2}
+    return steps.TrainSteps(model, TrainOptions(**usual | options))
+
+
+def golden_records(goldens):
+    """The original's records of pretraining."""
     return input_pipeline.open_records(
         [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
         feature_spec.pretraining_features(64, 10),
@@ -258,6 +265,19 @@ def assert_same_weights(got, want, share):
         else:
             bound = share * np.abs(value).max()
             assert np.abs(got[name] - value).max() <= bound, name
+
+
+def assert_near_weights(got, want):
+    """Equal except for the order of sums."""
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        np.testing.assert_allclose(
+            got[name],
+            value,
+            atol=rounding.EQUAL,
+            rtol=rounding.EQUAL,
+            err_msg=name,
+        )
 
 
 def free_ports(count):

@@ -11,21 +11,10 @@ from training.config import recipes
 STEPS = 200
 
 
-def values(
-    recipe="budget",
-    begins=True,
-    masks=True,
-    hidden_size=None,
-    optimizer="adamw",
-):
-    return recipes.values(
-        recipe,
-        num_train_steps=STEPS,
-        begins=begins,
-        masks=masks,
-        hidden_size=hidden_size,
-        optimizer=optimizer,
-    )
+def values(recipe="budget", **changes):
+    usual = {"begins": True, "masks": True, "hidden_size": None}
+    usual |= {"num_train_steps": STEPS, "optimizer": "adamw"}
+    return recipes.values(recipe, **usual | changes)
 
 
 def test_the_budget_has_a_warm_up_of_ten_percent():
@@ -46,12 +35,9 @@ def test_the_original_changes_nothing():
     assert recipes.RECIPES["original"] == {}
 
 
-def test_weights_that_come_from_elsewhere_stay():
+def test_weights_from_elsewhere_stay_and_records_with_masks_are_not_cut():
     missing = values().keys() - values(begins=False).keys()
     assert missing == {"first_weights", "short_rows_share"}
-
-
-def test_records_with_masks_are_not_cut():
     missing = values().keys() - values(masks=False).keys()
     assert missing == {"short_rows_share"}
 
@@ -75,11 +61,8 @@ def test_the_nearest_measurement_is_taken():
 def test_the_best_sizes_are_named_before_training(minutes, tmp_path, caplog):
     (tmp_path / "r").write_bytes(b"four")
     shards = [{"file": "r", "counts": {"bytes": 4}}]
-    manifest = {
-        "made_from": {},
-        "counts": {"wordpieces": 1_200_000},
-        "shards": shards,
-    }
+    manifest = {"made_from": {}, "counts": {"wordpieces": 1_200_000}}
+    manifest["shards"] = shards
     (tmp_path / "r.manifest.json").write_text(json.dumps(manifest))
     caplog.set_level("INFO", logger="absl")
     recipes.log_best_sizes(minutes, str(tmp_path / "r"))

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 import modeling
-from data.settings import make
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, checkpoints
-from training.config.conversion_options import ConversionOptions
-from training.convert import conversion, sizes
+from training.convert import sizes
 
 WORDS = "bert/embeddings/word_embeddings"
 BIAS = "cls/predictions/output_bias"
@@ -24,26 +22,15 @@ TEXT = "the morning was long , and the evening was short .\n"
 
 
 @pytest.fixture
-def convert(goldens, tmp_path):
-    def run(name="cut", **options):
-        options = {
-            "model": str(goldens / "model/trained"),
-            "bert_config_file": str(goldens / "bert_config.json"),
-            "vocab_file": str(goldens / "vocab.txt"),
-            "output_dir": str(tmp_path / name),
-            "output_format": "original",
-        } | options
-        conversion.run(make(ConversionOptions, options))
-        return tmp_path / name
-
-    return run
-
-
-@pytest.fixture
 def text(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text(TEXT * 3)
     return str(path)
+
+
+def num_single(tokenizer):
+    """How many wordpieces are one character; these are always kept."""
+    return sum(len(t.removeprefix("##")) == 1 for t in tokenizer.vocab)
 
 
 def opened(path):
@@ -96,9 +83,8 @@ def test_texts_of_kept_words_have_the_same_outputs(
 ):
     caplog.set_level(logging.INFO, logger="absl")
     old = FullTokenizer(str(goldens / "vocab.txt"))
-    single = sum(len(t.removeprefix("##")) == 1 for t in old.vocab)
     used = {t for t in old.tokenize(TEXT) if len(t.removeprefix("##")) > 1}
-    size = single + 5 + len(used)
+    size = num_single(old) + 5 + len(used)
     folder = convert(
         keep_words=size, input_file=text, output_format=output_format
     )
@@ -107,7 +93,7 @@ def test_texts_of_kept_words_have_the_same_outputs(
     assert new.tokenize(TEXT) == old.tokenize(TEXT)
     assert list(new.vocab) == sorted(new.vocab, key=old.vocab.get)
     assert "100.00 % of the text's" in caplog.text
-    original = convert("original", keep_words=size, input_file=text)
+    original = convert(name="original", keep_words=size, input_file=text)
     before, after = opened(goldens / "model/trained"), opened(original)
     rows = [old.vocab[token] for token in new.vocab]
     np.testing.assert_array_equal(after[WORDS], before[WORDS][rows])
@@ -131,21 +117,17 @@ def test_the_most_frequent_wordpieces_are_kept(goldens, convert, tmp_path):
     words = [t for t in old.vocab if t.isalpha() and len(t) > 4][:3]
     path = tmp_path / "words.txt"
     path.write_text(" ".join([words[0]] * 2 + [words[1]] * 5 + [words[2]]))
-    single = sum(len(t.removeprefix("##")) == 1 for t in old.vocab)
-    folder = convert(keep_words=single + 7, input_file=str(path))
+    size = num_single(old) + 7
+    folder = convert(keep_words=size, input_file=str(path))
     kept = FullTokenizer(str(folder / "vocab.txt")).vocab
     assert [word in kept for word in words] == [True, True, False]
-    assert json.loads((folder / "bert_config.json").read_text())[
-        "vocab_size"
-    ] == (single + 7)
+    config = json.loads((folder / "bert_config.json").read_text())
+    assert config["vocab_size"] == size
 
 
-def test_words_that_are_added_stay(goldens, convert, text, tmp_path):
-    path = tmp_path / "words.txt"
-    path.write_text("zzyzx\n")
-    single = FullTokenizer(str(goldens / "vocab.txt")).vocab
-    size = 6 + sum(len(t.removeprefix("##")) == 1 for t in single)
-    folder = convert(keep_words=size, input_file=text, extra_words=str(path))
+def test_words_that_are_added_stay(goldens, convert, text):
+    size = 6 + num_single(FullTokenizer(str(goldens / "vocab.txt")))
+    folder = convert(["zzyzx"], keep_words=size, input_file=text)
     assert "zzyzx" in FullTokenizer(str(folder / "vocab.txt")).vocab
 
 
@@ -177,7 +159,7 @@ def test_what_cannot_be_kept_is_refused(
     with pytest.raises(ValueError, match=flag) as error:
         convert(**options)
     assert remedy in str(error.value)
-    assert not (tmp_path / "cut").exists()
+    assert not (tmp_path / "converted").exists()
 
 
 def test_a_vocabulary_without_special_tokens_is_refused(

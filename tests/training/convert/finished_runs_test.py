@@ -10,28 +10,31 @@ from safetensors.numpy import load_file
 import bert
 import modeling
 from modeling import BertConfig, SpanModel, TaskModel, checkpoints
+from modeling.checkpoints import model_folder
 from tests.support.conversion_support import convert, refused
-from tests.support.model_folders import write_questions
+from tests.support.model_folder_support import (
+    change_description,
+    variables_of,
+)
+from tests.support.model_folders import (
+    change_json,
+    description_of,
+    write_questions,
+)
 from tests.support.serving_support import finished_run
 
 
-def run_dir(goldens, tmp_path, model, *, described=None, labels=()):
+def run_dir(goldens, tmp_path, model, *, labels=()):
     """What a run leaves in its output_dir, for some model."""
     path = tmp_path / "out"
-    weights = checkpoints.variables_by_name(model.layers)
-    values = {name: v.numpy() for name, v in weights.items()}
-    values |= {
-        f"{name}/adam_m": np.zeros_like(value) for name, value in values.items()
-    }
-    checkpoints.write(
-        str(path / "model.ckpt-7"), values | {"global_step": np.int64(7)}
-    )
+    values = {n: v.numpy() for n, v in variables_of(model).items()}
+    values |= {f"{n}/adam_m": np.zeros_like(x) for n, x in values.items()}
+    values["global_step"] = np.int64(7)
+    checkpoints.write(str(path / "model.ckpt-7"), values)
     checkpoints.tf1.write_state(str(path), ["model.ckpt-7"])
     shutil.copy(goldens / "bert_config.json", path)
     shutil.copy(goldens / "vocab.txt", path)
     (path / "labels.txt").write_text("".join(f"{x}\n" for x in labels))
-    if described:
-        (path / "task.json").write_text(json.dumps(described))
     return path
 
 
@@ -41,43 +44,30 @@ def config(goldens):
 
 
 @pytest.mark.parametrize(
-    ("kind", "architecture", "problem_type"),
+    ("kind", "of_what", "problem_type"),
     [
-        (
-            "classification",
-            "BertForSequenceClassification",
-            "single_label_classification",
-        ),
-        (
-            "multilabel",
-            "BertForSequenceClassification",
-            "multi_label_classification",
-        ),
-        ("tagging", "BertForTokenClassification", None),
+        ("classification", "Sequence", "single_label_classification"),
+        ("multilabel", "Sequence", "multi_label_classification"),
+        ("tagging", "Token", None),
     ],
 )
 def test_a_finished_run_says_what_it_is(
-    goldens, config, tmp_path, kind, architecture, problem_type
+    goldens, config, tmp_path, kind, of_what, problem_type
 ):
     labels = ["no", "yes", "perhaps"]
-    source = run_dir(
-        goldens,
-        tmp_path,
-        TaskModel(config, kind, 3),
-        described={
-            "task_name": "csv",
-            "kind": kind,
-            "labels": labels,
-            "max_seq_length": 128,
-            "do_lower_case": False,
-            "model": {"kind": kind, "num_labels": 3},
-            "weights": "model.ckpt-7",
-        },
+    model = TaskModel(config, kind, 3)
+    source = run_dir(goldens, tmp_path, model, labels=labels)
+    description_of(
+        kind,
         labels=labels,
-    )
+        max_seq_length=128,
+        do_lower_case=False,
+        model={"kind": kind, "num_labels": 3},
+        weights="model.ckpt-7",
+    ).write(str(source), None)
     target = convert(source, tmp_path / "target")
     values = json.loads((target / "config.json").read_text())
-    assert values["architectures"] == [architecture]
+    assert values["architectures"] == [f"BertFor{of_what}Classification"]
     assert values.get("problem_type") == problem_type
     assert values["id2label"] == {"0": "no", "1": "yes", "2": "perhaps"}
     assert values["label2id"] == {"no": 0, "yes": 1, "perhaps": 2}
@@ -109,12 +99,11 @@ def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
         (source / name).rename(chosen / name)
     best = finished_run(goldens, chosen, "tagging")
     (source / "trials.json").write_text('{"chosen": "trial-2"}')
-    facts = json.loads((chosen / "task.json").read_text())
     (chosen / "best").mkdir()
     for path in chosen.glob("model.ckpt-60*"):
         path.rename(chosen / "best" / path.name)
-    facts |= {"weights": "best/model.ckpt-60", "do_lower_case": False}
-    (chosen / "task.json").write_text(json.dumps(facts))
+    changes = {"weights": "best/model.ckpt-60", "do_lower_case": False}
+    change_description(chosen, **changes)
     target = convert(source, tmp_path / "target")
     values = json.loads((target / "config.json").read_text())
     assert values["architectures"] == ["BertForTokenClassification"]
@@ -122,7 +111,7 @@ def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
     assert tokenizer["do_lower_case"] is False
     np.testing.assert_array_equal(
         load_file(target / "model.safetensors")["classifier.weight"],
-        checkpoints.variables_by_name(best.layers)["output_weights"],
+        best.head.output_weights,
     )
 
 
@@ -136,9 +125,8 @@ def test_a_regression_has_one_nameless_output(goldens, config, tmp_path):
 
 
 def test_a_choice_has_no_labels(goldens, config, tmp_path):
-    source = run_dir(
-        goldens, tmp_path, TaskModel(config, "choice", 4), labels="0123"
-    )
+    model = TaskModel(config, "choice", 4)
+    source = run_dir(goldens, tmp_path, model, labels="0123")
     target = convert(source, tmp_path / "target", kind="choice")
     values = json.loads((target / "config.json").read_text())
     assert values["architectures"] == ["BertForMultipleChoice"]
@@ -151,9 +139,8 @@ def test_a_span_head_answers_questions(goldens, config, tmp_path):
     values = json.loads((target / "config.json").read_text())
     assert values["architectures"] == ["BertForQuestionAnswering"]
     tensors = load_file(target / "model.safetensors")
-    head = checkpoints.open_checkpoint(str(source)).read(
-        "cls/squad/output_weights"
-    )
+    written = checkpoints.open_checkpoint(str(source))
+    head = written.read("cls/squad/output_weights")
     np.testing.assert_array_equal(tensors["qa_outputs.weight"], head)
 
 
@@ -161,10 +148,8 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     """Lengths and rules of a model of questions are in no file of theirs."""
     ours = tmp_path / "ours"
     path = write_questions(goldens, ours)
-    written = json.loads((ours / "task.json").read_text())
     unusual = {"version_2_with_negative": True, "null_score_diff_threshold": -5}
-    written |= unusual
-    (ours / "task.json").write_text(json.dumps(written))
+    written = change_description(ours, **unusual) | unusual
     theirs = convert(path, tmp_path / "theirs")
     back = convert(theirs, tmp_path / "back")
     question = "what was there ?", "the old clock was in the harbour ."
@@ -181,12 +166,9 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     with pytest.raises(ValueError, match="--vocab_file=.*leave"):
         modeling.load(path, **said)
     # Others have written over it since.
-    values = json.loads((theirs / "config.json").read_text())
-    values |= {"architectures": ["BertForTokenClassification"]}
-    (theirs / "config.json").write_text(json.dumps(values))
-    assert (
-        modeling.checkpoints.model_folder.find(str(theirs)).description is None
-    )
+    others = {"architectures": ["BertForTokenClassification"]}
+    change_json(theirs / "config.json", **others)
+    assert model_folder.find(str(theirs)).description is None
 
 
 def test_labels_of_a_file_take_the_place_of_numbers(goldens, config, tmp_path):
@@ -211,18 +193,12 @@ def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
     model = TaskModel(config, "classification", 3)
     source = run_dir(goldens, tmp_path, model, labels=["a", "b"])
     places = source, tmp_path / "target"
-    refused(
-        "an output layer .of a kind that no.*--kind if it is one of class",
-        *places,
-    )
+    refused("an output layer .of a kind that no.*--kind if it is", *places)
     message = "labels.txt has 2 labels, but .* has 3; .*--labels_file"
     refused(message, *places, kind="tagging")
     (source / "labels.txt").unlink()
     for name, message in (
-        (
-            "vocab.txt",
-            "out: no such vocabulary, neither vocab.txt .*; give --vocab_file",
-        ),
+        ("vocab.txt", "out: no such vocabulary, .*; give --vocab_file"),
         ("bert_config.json", "bert_config.json: no such .*--bert_config_file"),
     ):
         (source / name).unlink()

@@ -5,6 +5,7 @@ Expected values are computed here from the tensors of the model in
 place, because the order of a sum is NumPy's.
 """
 
+import functools
 import json
 
 import numpy as np
@@ -14,11 +15,14 @@ import bert
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, checkpoints
 from modeling.checkpoints.tf1 import is_weight
+from tests.support import conversion_support
 from training.convert import conversion
 from training.export import loaded_model
 
 WORDS = "bert/embeddings/word_embeddings"
 BIAS = "cls/predictions/output_bias"
+UNKNOWN = {"never_split": ("[X]",)}
+CONFIG = {"original": "bert_config.json", "huggingface": "config.json"}
 POSITIONS = "bert/embeddings/position_embeddings"
 
 
@@ -33,23 +37,8 @@ def vocab_file(goldens, tmp_path):
 
 
 @pytest.fixture
-def convert(goldens, tmp_path, vocab_file):
-    def run(words=None, **options):
-        if words is not None:
-            path = tmp_path / "words.txt"
-            path.write_text("".join(f"{word}\n" for word in words))
-            options["extra_words"] = str(path)
-        options = {
-            "model": str(goldens / "model/trained"),
-            "bert_config_file": str(goldens / "bert_config.json"),
-            "vocab_file": str(vocab_file),
-            "output_dir": str(tmp_path / "grown"),
-            "output_format": "original",
-        } | options
-        conversion.run(conversion.ConversionOptions(**options))
-        return tmp_path / "grown"
-
-    return run
+def convert(convert, vocab_file):
+    return functools.partial(convert, vocab_file=str(vocab_file))
 
 
 def both(goldens, folder):
@@ -68,18 +57,13 @@ def test_words_take_unused_rows_then_new_ones(
     folder = convert(words, output_format=output_format)
     old = FullTokenizer(str(vocab_file))
     new = FullTokenizer(str(folder / "vocab.txt"))
-    for word, row in {
-        "angioplasty": 7,
-        "stent": 300,
-        "catheters": 1200,
-        "morning": 775,
-    }.items():
+    new_rows = {7: "angioplasty", 300: "stent", 1200: "catheters"}
+    for row, word in {**new_rows, 775: "morning"}.items():
         assert new.encode(word) == [row]
     assert len(new.vocab) == 1201
     before, after = both(goldens, folder)
     assert after.shapes[WORDS] == (1201, 32)
     assert after.shapes[BIAS] == (1201,)
-    new_rows = {7: "angioplasty", 300: "stent", 1200: "catheters"}
     for name in (WORDS, BIAS):
         was, grown = before.read(name), after.read(name)
         for row, word in new_rows.items():
@@ -92,8 +76,7 @@ def test_words_take_unused_rows_then_new_ones(
     for name in before.shapes:
         if name not in (WORDS, BIAS):
             np.testing.assert_array_equal(after.read(name), before.read(name))
-    config_file = {"original": "bert_config.json", "huggingface": "config.json"}
-    config = BertConfig.from_json_file(str(folder / config_file[output_format]))
+    config = BertConfig.from_json_file(str(folder / CONFIG[output_format]))
     assert config.vocab_size == 1201
     assert "Of 4 words, 2 replace [unused] tokens and 1 are new" in caplog.text
     assert "1 words are in the vocabulary already: morning" in caplog.text
@@ -134,7 +117,7 @@ def test_a_word_of_unknown_characters_begins_as_unk(goldens, convert, caplog):
 def test_words_that_no_text_has_are_refused(convert, tmp_path, words, message):
     with pytest.raises(ValueError, match=message):
         convert(words)
-    assert not list(tmp_path.glob("grown*"))
+    assert not list(tmp_path.glob("converted*"))
 
 
 @pytest.mark.parametrize("output_format", conversion.FORMATS)
@@ -148,9 +131,8 @@ def test_cased_words_and_marks_are_taken_if_the_flags_say_so(
         output_format=output_format,
     )
     # Whoever loads the folder, or converts it again, needs no flags.
-    options = {"model": str(folder), "output_dir": str(tmp_path / "again")}
-    conversion.run(conversion.ConversionOptions(**options))
-    for path in (folder, tmp_path / "again"):
+    again = conversion_support.convert(folder, tmp_path / "again")
+    for path in folder, again:
         model = bert.load(path)
         tokenize = model.loaded.tokenizer.tokenize
         assert tokenize("Stent x[ENTITY]") == ["Stent", "x", "[ENTITY]"]
@@ -159,19 +141,18 @@ def test_cased_words_and_marks_are_taken_if_the_flags_say_so(
         assert not described.do_lower_case
 
 
-def test_a_mark_that_the_vocabulary_lacks_is_refused(convert, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"no \[X\] .*--never_split only tokens"
-    ):
-        convert(["stent"], never_split=("[X]",))
-    assert not list(tmp_path.glob("grown*"))
-
-
-def test_marks_without_words_are_refused():
-    with pytest.raises(ValueError, match="--never_split needs --extra_words"):
-        conversion.ConversionOptions(
-            model="m", output_dir="o", never_split=("[X]",)
-        )
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (UNKNOWN | {"words": ["stent"]}, r"no \[X\] .*--never_split only tok"),
+        (UNKNOWN, "--never_split needs --extra_words"),
+        ({"max_position_embeddings": 64}, "=64; the model has 128 positions"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(convert, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        convert(**options)
+    assert not list(tmp_path.glob("converted*"))
 
 
 @pytest.mark.parametrize("output_format", ["original", "huggingface"])
@@ -186,18 +167,10 @@ def test_positions_repeat_and_a_longer_text_fits(
     if output_format == "huggingface":
         tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
         assert tokenizer["model_max_length"] == 300
-        config = json.loads((folder / "config.json").read_text())
-    else:
-        config = json.loads((folder / "bert_config.json").read_text())
-    assert config["max_position_embeddings"] == 300
+    config = BertConfig.from_json_file(str(folder / CONFIG[output_format]))
+    assert config.max_position_embeddings == 300
     assert "Positions 128 to 299 repeat positions 0 to 127" in caplog.text
     assert "5.5 times the memory" in caplog.text  # (300 / 128) ** 2
-
-
-def test_positions_are_not_taken_away(convert, tmp_path):
-    with pytest.raises(ValueError, match="=64; the model has 128 positions"):
-        convert(max_position_embeddings=64)
-    assert not list(tmp_path.glob("grown*"))
 
 
 def test_the_same_format_keeps_every_weight(goldens, convert):

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import tensorflow as tf
 
 from modeling import BertConfig
 from training.devices import strategy
@@ -23,3 +24,23 @@ def no_strategy_yet():
     strategy.create_strategy.cache_clear()
     yield
     strategy.create_strategy.cache_clear()
+
+
+@pytest.fixture
+def make_seen(monkeypatch):
+    """TensorFlow sees these GPUs, whose details are made up."""
+
+    def make(*found):
+        names = [f"/GPU:{i}" for i in range(len(found))]
+        details = {
+            name: {"device_name": gpu.name}
+            | ({"compute_capability": gpu.capability} if gpu.capability else {})
+            for name, gpu in zip(names, found, strict=True)
+        }
+        config = tf.config
+        monkeypatch.setattr(config, "get_visible_devices", lambda kind: names)
+        monkeypatch.setattr(
+            config.experimental, "get_device_details", details.get
+        )
+
+    return make

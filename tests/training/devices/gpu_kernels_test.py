@@ -13,23 +13,18 @@ from tensorflow.python.framework import config as tensorflow_config
 from data.finetuning import feature_options
 from data.records import feature_spec
 from data.squad import windows
+from data.text.packing import INPUTS
 from data.text.vocabulary import load_vocab
-from modeling import (
-    BertModel,
-    PretrainingModel,
-    SpanModel,
-    TaskModel,
-)
+from modeling import BertModel, PretrainingModel, SpanModel, TaskModel
 from modeling.objectives.left_to_right import LeftToRightModel
 from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import gpu_support
-from training.config.run_options import TrainOptions
+from tests.support.model_folders import description_of
+from tests.training.support import steps_of
 from training.devices import kinds
 from training.export.task_signatures import TaskServing
 from training.inference import Evaluator, OutputCollector
-from training.loop.steps import TrainSteps
 from training.pretraining import answers
-from training.start.description import TaskDescription
 from training.vectors.extractor import Extractor, VectorOptions
 
 pytestmark = pytest.mark.all
@@ -92,17 +87,10 @@ def check(function):
 
 
 def check_training(model, batch, **options):
-    steps = TrainSteps(
-        model,
-        TrainOptions(
-            output_dir="",
-            num_train_steps=10,
-            num_warmup_steps=2,
-            **options,
-        ),
+    step = steps_of(model, **options)._replica_step
+    function = traced(
+        step, batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([])
     )
-    arguments = batch, tf.TensorSpec([], tf.int64), tf.TensorSpec([])
-    function = traced(steps._replica_step, *arguments)
     check(function)
     return function
 
@@ -162,12 +150,8 @@ def test_pretraining_evaluates_and_answers_queries(config, policy):
     function = traced(long._replica_step, PRETRAINING)
     check(function)
     assert any(is_in for _, is_in in gpu_support.operations(function))
-    asked = {
-        name: spec
-        for name, spec in PRETRAINING.items()
-        if name in ("input_ids", "input_mask", "segment_ids")
-        or name == "masked_lm_positions"
-    }
+    names = (*INPUTS, "masked_lm_positions")
+    asked = {name: PRETRAINING[name] for name in names}
     step = answers.Answers(None, model, None, ())._replica_step
     check(traced(step, asked))
 
@@ -232,8 +216,8 @@ def test_run_squad_trains_and_predicts(config, policy):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_extract_features_runs_lines(config, policy):
-    names = ("input_ids", "input_mask", "segment_ids", "word_ids")
-    batch = {name: tf.TensorSpec([4, LENGTH], tf.int32) for name in names}
+    spec = tf.TensorSpec([4, LENGTH], tf.int32)
+    batch = dict.fromkeys((*INPUTS, "word_ids"), spec)
     model = BertModel(config, dtype=policy)
     for options in (
         {"whole_words": True, "layer_mix": "sum"},
@@ -253,21 +237,11 @@ def test_extract_features_runs_lines(config, policy):
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
 def test_an_export_answers_ids(config, goldens, kind, policy):
     model, _ = task_model(config, kind, policy)
-    description = TaskDescription(
-        task_name="made",
-        kind=kind,
-        labels=("a", "b", "c"),
-        is_pair=False,
-        cut="longest",
-        label_separator="; ",
-        document_context=False,
-        max_seq_length=LENGTH,
-        do_lower_case=True,
-        model={},
-        weights="",
-    )
+    labels = "a", "b", "c"
     served = TaskServing(
-        model, description, load_vocab(str(goldens / "vocab.txt"))
+        model,
+        description_of(kind, labels=labels, max_seq_length=LENGTH),
+        load_vocab(str(goldens / "vocab.txt")),
     )
     check(served._answer.get_concrete_function())
 
@@ -303,6 +277,5 @@ def test_an_operation_that_raises_with_op_determinism_is_found(config):
     model, batch = task_model(config, "classification", "float32")
     function = check_training(model, batch)
     found = {x.op for x, _ in gpu_support.operations(function)}
-    assert found & gpu_support.RAISING == {
-        "SparseSoftmaxCrossEntropyWithLogits"
-    }
+    raising = found & gpu_support.RAISING
+    assert raising == {"SparseSoftmaxCrossEntropyWithLogits"}

@@ -63,11 +63,8 @@ def test_two_devices_give_the_same_steps(goldens, tmp_path, micro_batches):
 
 
 def test_a_batch_that_does_not_divide_names_the_nearest():
-    with pytest.raises(
-        ValueError,
-        match="--train_batch_size=30 cannot be divided among 8 parts .*"
-        "nearest sizes are 24 or 32",
-    ):
+    message = "--train_batch_size=30 .* 8 parts .*nearest sizes are 24 or 32"
+    with pytest.raises(ValueError, match=message):
         strategy.check_batch_size("train_batch_size", 30, 8)
     with pytest.raises(ValueError, match="nearest sizes are 8"):
         strategy.check_batch_size("train_batch_size", 3, 8)
@@ -82,33 +79,30 @@ def test_workers_that_go_different_ways_are_refused(monkeypatch):
     strategy.check_together(devices, "task MRPC")  # alone
     monkeypatch.setattr(strategy, "all_workers", others)
     strategy.check_together(devices, "task CoLA")
-    with pytest.raises(
-        ValueError,
-        match="worker 2 and the chief are at different points: one reached "
-        "task MRPC, the other did not",
-    ):
+    message = "worker 2 and the chief are at different points: .* task MRPC"
+    with pytest.raises(ValueError, match=message):
         strategy.check_together(devices, "task MRPC")
 
 
-def test_contradicting_flags_are_refused():
-    with pytest.raises(ValueError, match="--use_tpu=True contradicts"):
-        strategy.create_strategy(
-            DeviceOptions(use_tpu=True, distribution_strategy="mirrored")
-        )
-
-
-def test_a_tpu_that_does_not_answer_is_named():
-    with pytest.raises(ValueError, match="no TPU answers at 'local'.*--tpu_n"):
-        strategy.create_strategy(DeviceOptions(use_tpu=True))
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"distribution_strategy": "mirrored"}, "--use_tpu=True contradicts"),
+        ({}, "no TPU answers at 'local'.*--tpu_n"),
+    ],
+)
+def test_a_tpu_that_cannot_be_used_is_refused(flags, message):
+    with pytest.raises(ValueError, match=message):
+        strategy.create_strategy(DeviceOptions(use_tpu=True, **flags))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"train_batch_size": 0}, "--train_batch_size=0; it must be at least"),
-        ({"num_train_steps": 0}, "--num_train_steps=0; it must be at least 1"),
-        ({"num_warmup_steps": -1}, "--num_warmup_steps=-1; it must be at le"),
-        ({"learning_rate": 0.0}, "--learning_rate=0.0; it must be above 0"),
+        ({"train_batch_size": 0}, "--train_batch_size=0; .* at least 1"),
+        ({"num_train_steps": 0}, "--num_train_steps=0; .* at least 1"),
+        ({"num_warmup_steps": -1}, "--num_warmup_steps=-1; .* at least 0"),
+        ({"learning_rate": 0.0}, "--learning_rate=0.0; .* above 0"),
     ],
 )
 def test_impossible_options_are_refused(change, message):
@@ -156,39 +150,37 @@ def test_batches_for_gpus_stay_on_the_host():
     assert all("CPU" in part.device for part in parts)
 
 
+DTYPES = ("float32", "bfloat16", "float16")
+ALL = "avx2 avx512bw avx512_fp16"
+
+
 @pytest.mark.parametrize(
-    ("machine", "switch", "tpu", "form"),
+    ("machine", "switch", "flags", "dtypes"),
     [
-        ("x86_64", None, False, Form.KERNELS),
-        ("AMD64", "1", False, Form.KERNELS),
-        ("x86_64", "0", False, Form.STANDARD),
-        ("x86_64", "False", False, Form.STANDARD),
-        ("aarch64", None, False, Form.STANDARD),
-        ("x86_64", None, True, Form.STANDARD),
-    ],
-)
-@pytest.mark.parametrize(
-    ("flags", "dtypes"),
-    [
-        ("avx2", {"float32"}),
-        ("avx2 avx512bw", {"float32", "bfloat16"}),
-        ("avx2 avx512bw avx512_bf16", {"float32", "bfloat16"}),
-        ("avx2 avx512bw avx512_fp16", {"float32", "bfloat16", "float16"}),
+        ("x86_64", None, "avx2", DTYPES[:1]),
+        ("x86_64", None, "avx2 avx512bw", DTYPES[:2]),
+        ("x86_64", None, "avx2 avx512bw avx512_bf16", DTYPES[:2]),
+        ("x86_64", None, ALL, DTYPES),
+        ("AMD64", "1", ALL, DTYPES),
+        ("x86_64", "0", ALL, ()),
+        ("x86_64", "False", ALL, ()),
+        ("aarch64", None, ALL, ()),
     ],
 )
 def test_kernels_are_for_processors_that_have_them(
-    monkeypatch, machine, switch, tpu, form, flags, dtypes
+    monkeypatch, machine, switch, flags, dtypes
 ):
     monkeypatch.setattr(strategy, "_cpuinfo", lambda: f"flags\t: {flags}\n")
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    monkeypatch.setattr(strategy, "is_tpu", lambda strategy: tpu)
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     if switch is not None:
         monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", switch)
-    for dtype in ("float32", "bfloat16", "float16"):
-        expected = form if dtype in dtypes else Form.STANDARD
-        devices = tf.distribute.get_strategy()
-        assert strategy.inference_form(devices, dtype) is expected
+    devices = tf.distribute.get_strategy()
+    for dtype in DTYPES:
+        form = Form.KERNELS if dtype in dtypes else Form.STANDARD
+        assert strategy.inference_form(devices, dtype) is form
+    monkeypatch.setattr(strategy, "is_tpu", lambda strategy: True)
+    assert strategy.inference_form(devices, "float32") is Form.STANDARD
 
 
 @pytest.mark.parametrize("reason", ["", "XLA fails"])

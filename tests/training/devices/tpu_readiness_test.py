@@ -5,6 +5,7 @@ words looked up by a matrix product, no trimming, each device updating its own
 copy of the weights.
 """
 
+import dataclasses
 import functools
 
 import keras
@@ -20,26 +21,22 @@ from data.records import feature_spec, input_pipeline, length_batches
 from data.records.input_pipeline import Shard
 from data.squad.windows import feature_specs
 from data.text.tokenization import FullTokenizer
+from data.text.vocabulary import load_vocab
 from data.vectors import text_rows
-from modeling import (
-    BertConfig,
-    BertModel,
-    PretrainingModel,
-    SpanModel,
-    TaskModel,
-)
+from modeling import BertModel, PretrainingModel, SpanModel, TaskModel
 from modeling.choices import MIXES
 from modeling.kernels import vocabulary
 from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
-from tests.support.pretraining_support import RECORDS
+from tests.support.objectives_support import LENGTH, PREDICTIONS, write_vocab
+from tests.support.objectives_support import write_records as write_unmasked
 from tests.training.finetuning_support import open_start
+from tests.training.support import golden_records, steps_of
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.inference import Evaluator, OutputCollector
 from training.loop import trainer
-from training.loop.steps import TrainSteps
 from training.pretraining import answers
 from training.runs import pretraining
 from training.runs import vectors as extraction
@@ -72,15 +69,6 @@ def on_a_tpu(monkeypatch):
     monkeypatch.setattr(vocabulary, "on_tpu", lambda: True)
 
 
-@pytest.fixture
-def pretraining_records(goldens):
-    return input_pipeline.open_records(
-        [str(goldens / RECORDS)],
-        feature_spec.pretraining_features(64, 10),
-        limits={},
-    )
-
-
 def first_of(batches):
     """The first batch; all of them have its shapes."""
     tpu_support.assert_static(batches)
@@ -89,17 +77,8 @@ def first_of(batches):
 
 def check_training(model, batch, tolerance=rounding.EQUAL, **options):
     """Compiles and runs an update, clipping and the optimizer included."""
-    steps = TrainSteps(
-        model,
-        TrainOptions(
-            output_dir="",
-            train_batch_size=len(batch["input_ids"]),
-            num_train_steps=10,
-            num_warmup_steps=2,
-            learning_rate=LEARNING_RATE,
-            **options,
-        ),
-    )
+    shape = {"train_batch_size": len(batch["input_ids"])}
+    steps = steps_of(model, learning_rate=LEARNING_RATE, **shape, **options)
     is_exact = model.bert.compute_dtype == "float32"
     before = steps.weights["bert/encoder/layer_0/output/dense/kernel"].numpy()
     tpu_support.assert_same_results(
@@ -118,20 +97,6 @@ def check_training(model, batch, tolerance=rounding.EQUAL, **options):
 def check_answers(step, batch, tolerance=rounding.EQUAL):
     """Compiles and runs what changes no weights."""
     tpu_support.assert_same_results(step, {}, (batch,), tolerance=tolerance)
-
-
-def check_pretraining(config, record_files, dtype="float32", **options):
-    """Compiles and runs an update of run_pretraining.py."""
-    model = PretrainingModel(
-        config,
-        dtype=dtype,
-        use_one_hot_embeddings=True,
-        gradient_checkpointing=options.get("gradient_checkpointing", False),
-    )
-    batches = input_pipeline.training_batches(
-        record_files, batch_size=8, seed=1
-    )
-    check_training(model, first_of(batches), TOLERANCES[dtype], **options)
 
 
 def task_model(config, kind, **options):
@@ -180,17 +145,15 @@ def check_task(config, tmp_path, kind, *, trains=True, **options):
         check_training(model, first_of(batches), tolerance)
 
 
+RECOMPUTED = {"gradient_checkpointing": True}
+MICRO_BATCHES = {"gradient_accumulation_steps": 2}
 SLOW_OPTIONS = (
-    {
-        "dtype": "mixed_bfloat16",
-        "gradient_checkpointing": True,
-        "optimizer": "lamb",
-    },
+    {"dtype": "mixed_bfloat16", "optimizer": "lamb", **RECOMPUTED},
     {"dtype": "mixed_bfloat16"},
-    {"dtype": "mixed_float16", "gradient_accumulation_steps": 2},
-    {"optimizer": "lamb", "gradient_accumulation_steps": 2},
+    {"dtype": "mixed_float16", **MICRO_BATCHES},
+    {"optimizer": "lamb", **MICRO_BATCHES},
     {"optimizer": "muon"},
-    {"gradient_checkpointing": True, "gradient_accumulation_steps": 2},
+    {**RECOMPUTED, **MICRO_BATCHES},
     {"xla": True},
     {"layerwise_lr_decay": 0.9, "trainable_layers": 1},
 )
@@ -199,33 +162,45 @@ SLOW_OPTIONS = (
 @pytest.mark.parametrize(
     "options",
     [
-        {"gradient_accumulation_steps": 2},
+        MICRO_BATCHES,
         *(pytest.param(x, marks=SLOW) for x in SLOW_OPTIONS),
     ],
     ids=str,
 )
-def test_pretraining_trains(config, pretraining_records, options):
-    check_pretraining(config, pretraining_records, **options)
-
-
-def test_pretraining_within_documents_trains(
-    config, goldens, pretraining_records
-):
-    batches = input_pipeline.training_batches(
-        pretraining_records, batch_size=8, seed=1
+def test_pretraining_trains(config, goldens, options):
+    options = dict(options)
+    dtype = options.pop("dtype", "float32")
+    model = PretrainingModel(
+        config,
+        dtype=dtype,
+        use_one_hot_embeddings=True,
+        gradient_checkpointing=options.get("gradient_checkpointing", False),
     )
+    batch = first_of(pretraining_batches(goldens))
+    check_training(model, batch, TOLERANCES[dtype], **options)
+
+
+def pretraining_batches(goldens):
+    return input_pipeline.training_batches(
+        golden_records(goldens), batch_size=8, seed=1
+    )
+
+
+def test_pretraining_within_documents_trains(config, goldens):
     # The first part of a pair is a document here.
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
-    batches = documents.number_documents(batches, vocab["[SEP]"])
+    batches = documents.number_documents(
+        pretraining_batches(goldens), vocab["[SEP]"]
+    )
     model = PretrainingModel(config, use_one_hot_embeddings=True)
     batch = first_of(batches)
     assert set(batch["document_ids"].numpy().ravel()) == {0, 1, 2}
     check_training(model, batch)
 
 
-def test_pretraining_evaluates(config, pretraining_records):
+def test_pretraining_evaluates(config, goldens):
     batches = input_pipeline.evaluation_batches(
-        pretraining_records, batch_size=8
+        golden_records(goldens), batch_size=8
     )
     model = PretrainingModel(config, use_one_hot_embeddings=True)
     check_answers(Evaluator(model)._replica_step, first_of(batches))
@@ -245,27 +220,23 @@ def test_pretraining_answers_queries(config, goldens):
     )
 
 
-def test_masks_made_while_reading_have_one_shape(goldens, tmp_path):
+def test_masks_made_while_reading_have_one_shape(tmp_path):
     options = PretrainingDataOptions(
-        max_seq_length=64, max_predictions_per_seq=10
+        max_seq_length=LENGTH, max_predictions_per_seq=PREDICTIONS
     )
-    specs = feature_spec.pretraining_features(64, 10, masked=False)
-    path = str(tmp_path / "unmasked.tf_record")
-    columns = {
-        spec.name: np.full((8, spec.length), 5, np.int64) for spec in specs
-    }
-    with tf.io.TFRecordWriter(path) as writer:
-        for record in feature_spec.encode_examples(specs, columns):
-            writer.write(record)
-    opened = input_pipeline.open_records([path], specs, limits={})
-    vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
+    opened = input_pipeline.open_records(
+        [write_unmasked(tmp_path / "unmasked.tf_record")],
+        feature_spec.pretraining_features(LENGTH, PREDICTIONS, masked=False),
+        limits={},
+    )
+    vocab = load_vocab(write_vocab(tmp_path / "vocab.txt"))
     batches = mask_batches(
         input_pipeline.training_batches(opened, batch_size=4, seed=1),
         Masker(Wordpieces.from_vocab(vocab), options),
         seed=1,
         batch_size=4,
     )
-    assert first_of(batches)["masked_lm_ids"].shape == [4, 10]
+    assert first_of(batches)["masked_lm_ids"].shape == [4, PREDICTIONS]
 
 
 # `classification` is predicted where it is trained.
@@ -295,9 +266,7 @@ def test_every_head_trains(config, tmp_path, kind, head, dtype):
 )
 def test_a_frozen_encoder_under_a_bilstm(config, tmp_path, mix):
     blocks = 4 if "four" in mix else 2 if "second" in mix else 1
-    config = BertConfig.from_dict(
-        config.to_dict() | {"num_hidden_layers": blocks}
-    )
+    config = dataclasses.replace(config, num_hidden_layers=blocks)
     check_task(config, tmp_path, "tagging", feature_based=mix, head="bilstm")
 
 
@@ -311,8 +280,7 @@ def squad_files(goldens, is_training):
 
 
 @pytest.mark.parametrize(
-    "score_padding",
-    [False, pytest.param(True, marks=SLOW)],
+    "score_padding", [False, pytest.param(True, marks=SLOW)]
 )
 def test_run_squad_trains_and_predicts(config, goldens, score_padding):
     model = SpanModel(
@@ -326,16 +294,6 @@ def test_run_squad_trains_and_predicts(config, goldens, score_padding):
         squad_files(goldens, False), batch_size=4, trim=False
     )
     check_answers(OutputCollector(model)._replica_step, first_of(asked))
-
-
-def extractor_of(config, **options):
-    layers = (-1, "embeddings")
-    return Extractor(
-        BertModel(config, use_one_hot_embeddings=True),
-        VectorOptions(**{"layers": layers, **options}),
-        max_seq_length=32,
-        batch_size=4,
-    )
 
 
 @pytest.mark.parametrize(
@@ -353,7 +311,12 @@ def test_extract_features_runs_lines_of_one_shape(config, goldens, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     lines = ["the man went to the store", "he ||| went", ""]
     rows = [text_rows.RowMaker(tokenizer, 32).line(line) for line in lines]
-    extractor = extractor_of(config, **options)
+    extractor = Extractor(
+        BertModel(config, use_one_hot_embeddings=True),
+        VectorOptions(**{"layers": (-1, "embeddings"), **options}),
+        max_seq_length=32,
+        batch_size=4,
+    )
     batch, one = extractor._pad(rows), extractor._pad(rows[1:2])
     shapes = {name: value.shape for name, value in batch.items()}
     assert shapes == {name: value.shape for name, value in one.items()}
@@ -427,10 +390,8 @@ def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
         ),
         device=DeviceOptions(),
     )
-    make_model = functools.partial(
-        TaskModel, kind="classification", num_labels=3
-    )
-    run = finetuner.Finetuning(open_start(options, make_model))
+    make = functools.partial(TaskModel, kind="classification", num_labels=3)
+    run = finetuner.Finetuning(open_start(options, make))
     run.train(opened) if what == "train" else run.outputs(opened)
     tpu_support.assert_static(seen[0])
     assert seen[0].element_spec["input_ids"].shape[1] == 16

@@ -13,20 +13,16 @@ pytestmark = pytest.mark.all
 LOOP = """
 import json, pathlib, sys
 import tensorflow as tf
-from data.records import feature_spec, input_pipeline, length_batches
+from data.records import input_pipeline, length_batches
 from modeling import BertConfig, PretrainingModel, TaskModel
 from tests.support import tpu_support
 from tests.support.classifier_support import write_records
-from training.config.run_options import TrainOptions
+from tests.training.support import golden_records, steps_of
 from training.inference import OutputCollector
-from training.loop.steps import TrainSteps
 from training.devices.strategy import distribute
 goldens, folder = map(pathlib.Path, sys.argv[1:])
-config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-config = BertConfig.from_dict(config.to_dict() | {"num_hidden_layers": 1})
-opened = input_pipeline.open_records(
-    [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
-    feature_spec.pretraining_features(64, 10), limits={})
+config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
+opened = golden_records(goldens)
 examples = write_records(folder, [5, 16, 9, 3, 12, 7, 4], seq_length=16)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 # On a TPU the update is part of the step.
@@ -35,11 +31,10 @@ with strategy.scope():
     batches = distribute(
         strategy, lambda shard: input_pipeline.training_batches(
             opened, batch_size=8, seed=1, shard=shard))
-    steps = TrainSteps(
+    steps = steps_of(
         PretrainingModel(config, use_one_hot_embeddings=True),
         # On a TPU nothing is fused: it compiles the whole step.
-        TrainOptions(output_dir="", train_batch_size=8, num_train_steps=4,
-                     fuse=False))
+        train_batch_size=8, fuse=False)
     training = steps.run.get_concrete_function(
         iter(batches), tf.TensorSpec([], tf.int64),
         tf.TensorSpec([], tf.int32), tf.TensorSpec([2]))

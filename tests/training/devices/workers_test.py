@@ -12,6 +12,7 @@ import time
 import pytest
 
 from data.storage import files
+from tests.training.support import free_ports
 from training.devices import preemption, workers
 from training.devices.workers import Waits
 
@@ -23,8 +24,12 @@ def environment(cluster, kind="worker", index=0):
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
 
 
+def cluster_of(*job, **task):
+    return workers.cluster_of(environment(*job, **task))
+
+
 def test_the_workers_are_those_of_tf_config():
-    cluster = workers.cluster_of(environment(TWO, index=1))
+    cluster = cluster_of(TWO, index=1)
     assert cluster.addresses == ("localhost:1", "localhost:2")
     assert cluster.index == 1
     assert cluster.names[0] == "worker 0 (localhost:1)"
@@ -32,19 +37,20 @@ def test_the_workers_are_those_of_tf_config():
 
 def test_a_chief_comes_before_the_workers():
     jobs = {"worker": ["b:1", "c:1"], "chief": ["a:1"]}
-    cluster = workers.cluster_of(environment(jobs, index=0))
+    cluster = cluster_of(jobs, index=0)
     assert cluster.addresses == ("a:1", "b:1", "c:1")
     assert cluster.index == 1  # worker 0
-    assert workers.cluster_of(environment(jobs, "chief")).index == 0
+    assert cluster_of(jobs, "chief").index == 0
 
 
-@pytest.mark.parametrize("values", [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": "{}"}])
-def test_without_tf_config_there_are_no_others(values):
+ONE = environment({"worker": ["a:1"]})
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": "{}"}, ONE]
+)
+def test_one_worker_is_no_cluster(values):
     assert workers.cluster_of(values) is None
-
-
-def test_one_worker_is_no_cluster():
-    assert workers.cluster_of(environment({"worker": ["a:1"]})) is None
 
 
 @pytest.mark.parametrize(
@@ -69,14 +75,9 @@ def test_a_wrong_tf_config_is_refused(values, message):
 
 def test_who_has_no_open_port_is_named():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        open_port = server.getsockname()[1]
-        with socket.create_server(("127.0.0.1", 0)) as other:
-            closed = other.getsockname()[1]
-        jobs = {"worker": [f"127.0.0.1:{p}" for p in (1, open_port, closed)]}
-        cluster = workers.cluster_of(environment(jobs))
-        assert workers.unreachable(cluster) == [
-            f"worker 2 (127.0.0.1:{closed})"
-        ]
+        ports = 1, server.getsockname()[1], *free_ports(1)
+        cluster = cluster_of({"worker": [f"127.0.0.1:{p}" for p in ports]})
+        assert workers.unreachable(cluster) == [cluster.names[2]]
 
 
 def test_an_address_may_be_of_ipv6():
@@ -87,8 +88,7 @@ def test_an_address_may_be_of_ipv6():
         pytest.skip("this machine has no IPv6 address to listen at")
     with server:
         address = f"[::1]:{server.getsockname()[1]}"
-        jobs = {"worker": ["127.0.0.1:1", address]}
-        cluster = workers.cluster_of(environment(jobs))
+        cluster = cluster_of({"worker": ["127.0.0.1:1", address]})
         assert workers.unreachable(cluster) == []
 
 
@@ -96,11 +96,7 @@ def test_an_address_may_be_of_ipv6():
 def lonely(monkeypatch):
     """Worker 0 of two, on free ports."""
     monkeypatch.setattr(workers, "_MEET_SECONDS", 0.01)
-    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in servers]
-    for server in servers:
-        server.close()
-    return workers.cluster_of(environment({"worker": addresses}))
+    return cluster_of({"worker": [f"127.0.0.1:{x}" for x in free_ports(2)]})
 
 
 def test_missing_workers_are_logged_until_all_have_answered(
@@ -149,12 +145,9 @@ def test_the_wait_for_a_worker_can_be_broken(
 
 def test_a_port_in_use_is_named(lonely):
     _, port = lonely.addresses[0].split(":")
+    message = f"worker 0 .*cannot listen at port {port} .Address already in use"
     with socket.create_server(("127.0.0.1", int(port))):
-        with pytest.raises(
-            ValueError,
-            match=rf"this process worker 0 \(127.0.0.1:{port}\), but it cannot "
-            rf"listen at port {port} \(Address already in use\)",
-        ):
+        with pytest.raises(ValueError, match=message):
             workers.meet(lonely)
 
 
@@ -178,26 +171,22 @@ def watch(monkeypatch, looks, waited=0.0, minutes=30.0):
     begun = Waits(lambda: now[0])
     with begun.on("steps 5 to 8"):
         now[0] = waited
-        cluster = workers.cluster_of(environment(TWO))
-        workers._watch(cluster, begun, minutes, stopped)
+        workers._watch(cluster_of(TWO), begun, minutes, stopped)
     return ended
 
 
 def test_a_worker_silent_for_long_ends_the_process(monkeypatch):
     gone = ["worker 1 (localhost:2)"]
-    ended = watch(monkeypatch, [[], *[gone] * 10])
-    assert ended == [workers.lost_message(gone)]
+    (message,) = watch(monkeypatch, [[], *[gone] * 10])
+    assert message.startswith("lost worker 1 (localhost:2)")
+    assert "start all workers again" in message
 
 
 def test_a_wait_for_a_worker_that_hangs_ends(monkeypatch):
-    ended = watch(monkeypatch, [], waited=1800.0)
-    assert ended == [
-        "worker 0 (localhost:1) has waited 30.0 minutes for the other workers, "
-        "at steps 5 to 8. One of them hangs, or works alone for longer than "
-        "--worker_timeout_minutes: the one whose log does not end with this "
-        "message. End it, then start all workers again with the same commands; "
-        "the run resumes from its last checkpoint."
-    ]
+    (message,) = watch(monkeypatch, [], waited=1800.0)
+    assert message.startswith("worker 0 (localhost:1) has waited 30.0 minutes")
+    for part in "steps 5 to 8", "--worker_timeout_minutes", "start all workers":
+        assert part in message
 
 
 @pytest.mark.parametrize(("waited", "minutes"), [(1799.0, 30.0), (1e9, 0.0)])
@@ -226,10 +215,8 @@ def test_a_worker_that_comes_back_is_forgiven(monkeypatch):
     assert watch(monkeypatch, [gone, [], gone, [], gone, []]) == []
 
 
-def test_the_message_names_the_lost_and_the_remedy():
-    message = workers.lost_message(["worker 1 (b:1)"])
-    assert message.startswith("lost worker 1 (b:1)")
-    assert "start all workers again" in message
+def copy_of(tmp_path):
+    return workers.private_copy(str(tmp_path / "out"), "worker-1")
 
 
 def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
@@ -242,7 +229,7 @@ def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
     (folder / "a.incomplete-7").write_text("nor this")
     # Held by the chief, or left by a killed run.
     (folder / "best/.lock").write_text("process 1 since yesterday")
-    with workers.private_copy(str(folder), "worker-1") as copy:
+    with copy_of(tmp_path) as copy:
         assert sorted(os.listdir(copy)) == ["best", "checkpoint"]
         names = ["labels.txt", "model.ckpt-1.index"]
         assert sorted(os.listdir(f"{copy}/best")) == names
@@ -264,15 +251,14 @@ def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
 
 
 def test_a_copy_of_nothing_is_empty(tmp_path):
-    with workers.private_copy(str(tmp_path / "none"), "worker-1") as copy:
+    with copy_of(tmp_path) as copy:
         assert os.listdir(copy) == []
 
 
 def test_two_runs_have_copies_of_their_own(tmp_path):
-    arguments = str(tmp_path / "out"), "worker-1"
-    with workers.private_copy(*arguments) as copy:
+    with copy_of(tmp_path) as copy:
         files.write_text(f"{copy}/train.tf_record", "records")
-        with workers.private_copy(*arguments) as other:
+        with copy_of(tmp_path) as other:
             assert os.listdir(other) == []
         assert os.listdir(copy) == ["train.tf_record"]
 
@@ -280,7 +266,7 @@ def test_two_runs_have_copies_of_their_own(tmp_path):
 def test_a_copy_is_for_its_user_alone(tmp_path):
     before = os.umask(0)
     try:
-        with workers.private_copy(str(tmp_path / "out"), "worker-1") as copy:
+        with copy_of(tmp_path) as copy:
             assert stat.S_IMODE(os.stat(copy).st_mode) & 0o777 == 0o700
     finally:
         os.umask(before)
@@ -290,7 +276,7 @@ def test_a_link_inside_a_copy_is_removed_and_its_target_kept(tmp_path):
     target = tmp_path / "target"
     target.mkdir()
     (target / "kept").touch()
-    with workers.private_copy(str(tmp_path / "out"), "worker-1") as copy:
+    with copy_of(tmp_path) as copy:
         os.symlink(target, f"{copy}/link")
         os.mkdir(f"{copy}/folder")
         os.symlink(target, f"{copy}/folder/link")

@@ -11,47 +11,39 @@ import pytest
 import tensorflow as tf
 
 from data.text.vocabulary import load_vocab
-from modeling import BertConfig, PretrainingModel, SpanModel
+from modeling import PretrainingModel
 from tests.support import rounding
-from tests.support.model_folders import span_description
-from tests.support.serving_support import INPUTS, LENGTH, finished_run
+from tests.support.model_folders import description_of
+from tests.support.serving_support import (
+    INPUTS,
+    LENGTH,
+    config_of,
+    finished_run,
+    span_serving,
+)
 from training.export import saved_model
 from training.export.pretraining_signatures import PretrainingServing
-from training.export.span_signatures import SpanServing
-from training.start.description import PretrainingDescription
 
 CLS, SEP, MASK = 2, 3, 4  # in the golden vocabulary
 
 
-def pretrained(goldens, config, **description):
+def pretrained(goldens):
     keras.utils.set_random_seed(1)
-    model = PretrainingModel(config)
+    model = PretrainingModel(config_of(goldens))
     for variable in model.layers[-1].trainable_variables:
         variable.assign(tf.random.stateless_normal(variable.shape, (1, 2)))
-    described = PretrainingDescription(
-        task_name="pretraining", kind="pretraining", top_k=2, **description
-    )
     return PretrainingServing(
-        model, described, load_vocab(str(goldens / "vocab.txt"))
-    )
-
-
-def of_questions(goldens, config, **description):
-    keras.utils.set_random_seed(1)
-    lengths = {"doc_stride": 8, "max_query_length": 8, "max_answer_length": 8}
-    described = span_description(**lengths, n_best_size=5, **description)
-    return SpanServing(
-        SpanModel(config), described, load_vocab(str(goldens / "vocab.txt"))
+        model,
+        description_of("pretraining", max_seq_length=LENGTH, top_k=2),
+        load_vocab(str(goldens / "vocab.txt")),
     )
 
 
 KINDS = (
     "classification",
     # Of the same class as the first.
-    *(
-        pytest.param(kind, marks=pytest.mark.all)
-        for kind in ("regression", "multilabel")
-    ),
+    pytest.param("regression", marks=pytest.mark.all),
+    pytest.param("multilabel", marks=pytest.mark.all),
     "choice",
     "tagging",
     "span",
@@ -59,16 +51,14 @@ KINDS = (
 )
 
 
-def signatures_of(goldens, folder, kind, **changes):
-    """The functions of a small model."""
-    if kind not in ("span", "pretraining"):
-        finished_run(goldens, folder, kind, kind == "classification")
-        return saved_model.load(str(folder)).signatures
-    config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
-    config = BertConfig.from_dict(config.to_dict() | {"initializer_range": 0.3})
-    facts = {"max_seq_length": LENGTH, "do_lower_case": True, "model": {}}
-    make = {"span": of_questions, "pretraining": pretrained}[kind]
-    return make(goldens, config, weights="", **facts | changes).signatures
+def serving_of(goldens, folder, kind):
+    """A small model."""
+    if kind == "span":
+        return span_serving(goldens)
+    if kind == "pretraining":
+        return pretrained(goldens)
+    finished_run(goldens, folder, kind, kind == "classification")
+    return saved_model.load(str(folder))
 
 
 def requests_of(kind):
@@ -94,16 +84,12 @@ def requests_of(kind):
 def joined(tensors):
     """What the server makes of a tensor of each request."""
     size = max(x.shape[-1] for x in tensors)
-    return np.concatenate(
-        [
-            np.pad(
-                x,
-                [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])],
-                constant_values=x.flat[0],
-            )
-            for x in tensors
-        ]
-    )
+
+    def padded(x):
+        widths = [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]
+        return np.pad(x, widths, constant_values=x.flat[0])
+
+    return np.concatenate([padded(x) for x in tensors])
 
 
 def check_answers(got, wanted, mask):
@@ -130,7 +116,8 @@ def check_answers(got, wanted, mask):
 def served(request, goldens, tmp_path_factory):
     """Kind, and its functions."""
     kind = request.param
-    return kind, signatures_of(goldens, tmp_path_factory.mktemp(kind), kind)
+    folder = tmp_path_factory.mktemp(kind)
+    return kind, serving_of(goldens, folder, kind).signatures
 
 
 def test_padding_of_the_server_changes_no_answer(served):
@@ -178,12 +165,10 @@ def test_texts_of_different_numbers_are_refused(served):
             serve(*texts_of(serve, 1, 2))
 
 
-def test_cls_is_a_word_where_texts_may_have_it(goldens, tmp_path):
+def test_cls_is_a_word_where_texts_may_have_it(goldens):
     ids = np.array([[CLS, 7, CLS, 8, SEP]], np.int32)
     cut = np.array([[CLS, 7, 0, 0, 0]], np.int32)
     for whole, is_word in ((), False), (("[CLS]",), True):
-        serve = signatures_of(goldens, tmp_path, "span", never_split=whole)
-        answers = [
-            serve["serve_ids"](x)["start_logits"][0, :2] for x in (ids, cut)
-        ]
+        serve = span_serving(goldens, never_split=whole).signatures["serve_ids"]
+        answers = [serve(x)["start_logits"][0, :2] for x in (ids, cut)]
         assert np.allclose(*answers, atol=rounding.EQUAL) != is_word

@@ -8,7 +8,7 @@ import functools
 import json
 import os
 import pathlib
-import subprocess
+import shutil
 import sys
 
 import keras
@@ -21,9 +21,10 @@ from data.calibration import Calibration
 from data.squad.articles import SquadData
 from data.squad.examples import read_examples
 from data.text.vocabulary import load_vocab
-from modeling import BertConfig, SentenceEncoder, VectorForm, checkpoints
-from tests.support import rounding
-from tests.support.model_folders import write_questions
+from modeling import SentenceEncoder, VectorForm
+from tests.support import fork_server, rounding, serving_support
+from tests.support.model_folder_support import change_description, write_with
+from tests.support.model_folders import description_of, write_questions
 from tests.support.serving_support import INPUTS, TEXTS, finished_run
 from training.config.run_options import ExportOptions, ServingOptions
 from training.export import litert, saved_model
@@ -31,9 +32,8 @@ from training.export.asking import named
 from training.export.litert_answers import _Classifier, load
 from training.export.predictor import Predictor
 from training.export.task_signatures import TaskServing
-from training.start.description import VectorDescription, read
+from training.start.description import read
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Wide enough for the matrices to be nearly all of a file.
 WIDE = {
     "hidden_size": 256,
@@ -44,36 +44,18 @@ WIDE = {
 
 
 def export(folder):
-    options = ExportOptions(
-        output_dir=str(folder),
-        export_dir=str(folder / "export"),
-        format="litert",
-    )
-    return pathlib.Path(saved_model.run(options))
+    return pathlib.Path(serving_support.export(folder, format="litert"))
 
 
 def vectors_folder(goldens, folder):
+    """Of sentence vectors, with prompts."""
     keras.utils.set_random_seed(1)
-    path = goldens / "first_layer.json"
-    config = BertConfig.from_json_file(str(path)).to_dict()
-    config = BertConfig.from_dict(config | {"initializer_range": 0.3})
-    model = SentenceEncoder(config)
-    weights = checkpoints.variables_by_name(model.layers)
-    values = {name: value.numpy() for name, value in weights.items()}
-    checkpoints.write(str(folder / "model.ckpt-1"), values)
-    (folder / "bert_config.json").write_text(config.to_json_string())
+    write_with(goldens, folder, SentenceEncoder, initializer_range=0.3)
     prompts = {"query": "to be ", "other": "the "}
     form = VectorForm(prompts=prompts, default_prompt="query")
     form.write(str(folder))
-    VectorDescription(
-        task_name="made",
-        kind="vectors",
-        max_seq_length=24,
-        do_lower_case=True,
-        model={},
-        weights="model.ckpt-1",
-        data={},
-    ).write(str(folder), str(goldens / "vocab.txt"))
+    facts = {"max_seq_length": 24, "weights": "bert_model.ckpt", "data": {}}
+    description_of("vectors", **facts).write(str(folder), None)
 
 
 @pytest.fixture(scope="module")
@@ -86,20 +68,21 @@ def wide(goldens, tmp_path_factory):
 
 @pytest.fixture(
     scope="module",
-    params=["tagging", "span", "vectors"]
-    + [
-        pytest.param(k, marks=pytest.mark.all)
-        for k in ("multilabel", "regression")
+    params=[
+        *("tagging", "span", "vectors"),
+        pytest.param("multilabel", marks=pytest.mark.all),
+        pytest.param("regression", marks=pytest.mark.all),
     ],
 )
 def other(request, goldens, tmp_path_factory):
     """Kind, the folder of a run, and its export."""
-    folder = tmp_path_factory.mktemp(request.param)
+    folder = tmp_path_factory.mktemp("other") / request.param
     if request.param == "span":
         write_questions(goldens, folder, "v2.0")
     elif request.param == "vectors":
         vectors_folder(goldens, folder)
     else:
+        folder.mkdir()
         finished_run(goldens, folder, request.param)
     return request.param, folder, export(folder)
 
@@ -196,14 +179,12 @@ def test_a_file_answers_as_its_run(other, goldens):
             ours.encode(["a"], prompt_name="x")
         with pytest.raises(ValueError, match="vector_size is 8, .*leave it"):
             ours.encode(["a"], vector_size=8)
-        with pytest.raises(
-            ValueError, match="export, without an index, .*; load"
-        ):
+        with pytest.raises(ValueError, match="without an index, .*; load"):
             ours.search(["a"], TEXTS)
         return
-    texts = (
-        questions(goldens) if kind == "span" else [*TEXTS, "x\u0301 a\ud800b"]
-    )
+    texts = [*TEXTS, "x\u0301 a\ud800b"]
+    if kind == "span":
+        texts = questions(goldens)
     for got, wanted in zip(ours.ask(texts), run.ask(texts), strict=True):
         assert_alike(got, wanted)
 
@@ -224,12 +205,20 @@ def assert_alike(got, wanted):
         assert got == wanted
 
 
-FRESH = """
+def python(code, *arguments, **options):
+    """What a new process prints, which says at the end if it has TensorFlow."""
+    code += "\nprint('tensorflow' in sys.modules)"
+    done = fork_server.cold_python("-c", code, *arguments, **options)
+    *lines, has_tensorflow = done.stdout.splitlines()
+    assert has_tensorflow == "False"
+    return lines
+
+
+PREDICT = """
 import json, sys
 import bert
 model = bert.load(sys.argv[1])
-answers = model.predict(json.loads(sys.argv[2]))
-print(json.dumps([answers, "tensorflow" in sys.modules]))
+print(json.dumps(model.predict(json.loads(sys.argv[2]))))
 """
 
 
@@ -238,38 +227,25 @@ def test_a_new_process_answers_without_tensorflow(wide):
     texts = [[TEXTS[0], TEXTS[3]], [TEXTS[2], ""], ["", ""]]
     wanted = bert.load(str(folder)).predict([tuple(x) for x in texts])
     for place in made / "model.tflite", made.parent:
-        done = subprocess.run(
-            [sys.executable, "-c", FRESH, str(place), json.dumps(texts)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        answers, has_tensorflow = json.loads(done.stdout)
-        assert not has_tensorflow
+        (line,) = python(PREDICT, str(place), json.dumps(texts))
+        answers = json.loads(line)
         if place.suffix:
             assert_alike(answers, wanted)
         assert [x["label"] for x in answers] == [x["label"] for x in wanted]
 
 
 def test_the_program_for_lines_answers_without_tensorflow(wide):
-    code = (
-        "import runpy, sys\n"
-        "sys.argv[0] = 'ask.py'\n"
-        "try: runpy.run_path('ask.py', run_name='__main__')\n"
-        "finally: print('tensorflow' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, f"--model={wide[1].parent}"],
-        cwd=ROOT,
-        input="He left.\tHe is gone.\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    answer, has_tensorflow = done.stdout.splitlines()
-    assert answer.split("\t")[0] in ("no", "yes")
-    assert has_tensorflow == "False"
+    code = """
+import runpy, sys
+sys.argv[0] = "ask.py"
+try:
+    runpy.run_path("ask.py", run_name="__main__")
+except SystemExit as end:
+    assert not end.code
+"""
+    texts = "He left.\tHe is gone.\n"
+    (line,) = python(code, f"--model={wide[1].parent}", input=texts)
+    assert line.split("\t")[0] in ("no", "yes")
 
 
 @pytest.mark.parametrize(
@@ -286,9 +262,8 @@ def test_windows_are_pooled_and_calibrated(
     goldens, tmp_path, kind, thresholds, pooling
 ):
     model = finished_run(goldens, tmp_path, kind)
-    path = tmp_path / "task.json"
-    said = json.loads(path.read_text()) | {"stride": 7, "pooling": pooling}
-    path.write_text(json.dumps(said))
+    said = {"stride": 7, "pooling": pooling}
+    said = change_description(tmp_path, **said) | said
     calibration = Calibration(3.0, thresholds)
     served = TaskServing(
         model,
@@ -317,9 +292,8 @@ def test_windows_are_pooled_and_calibrated(
 
 def test_texts_of_another_form_are_refused(wide):
     answers = load(str(wide[1] / "model.tflite"))
-    with pytest.raises(
-        ValueError, match=r"texts\[1\] is .*, expected text_a and"
-    ):
+    message = r"texts\[1\] is .*, expected text_a and"
+    with pytest.raises(ValueError, match=message):
         answers.predict([("a", "b"), "c"])
 
 
@@ -349,30 +323,22 @@ def test_other_kinds_are_refused_before_anything_is_written(goldens, tmp_path):
 
 @pytest.mark.all
 def test_versions_of_both_formats_are_not_mixed(wide):
-    options = ExportOptions(
-        output_dir=str(wide[0]), export_dir=str(wide[0] / "export")
-    )
-    with pytest.raises(
-        ValueError, match="--export_format=saved_model.* another"
-    ):
-        saved_model.run(options)
+    message = "--export_format=saved_model.* another"
+    with pytest.raises(ValueError, match=message):
+        serving_support.export(wide[0])
 
 
 def test_a_damaged_file_is_refused(wide, tmp_path):
-    for path in wide[1].iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(wide[1], tmp_path, dirs_exist_ok=True)
     path = tmp_path / "model_int8.tflite"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(
-        ValueError, match="int8.tflite is damaged.*export the mo"
-    ):
+    message = "is damaged.*export the model"
+    with pytest.raises(ValueError, match=f"int8.tflite {message}"):
         bert.load(str(tmp_path))
     (tmp_path / "card.json").write_text("{")
-    with pytest.raises(
-        ValueError, match="card.json is damaged.*export the mod"
-    ):
+    with pytest.raises(ValueError, match=f"card.json {message}"):
         bert.load(str(tmp_path))
 
 

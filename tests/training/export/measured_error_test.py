@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from data.finetuning.feature_options import feature_specs
 from data.records import tfrecord
-from data.records.feature_spec import encode_examples
 from tests.support import rounding
+from tests.support.records_support import write_examples
 from tests.support.serving_support import (
     INPUTS,
     LENGTH,
@@ -33,9 +33,7 @@ PRECISIONS = "float32", "bfloat16"
 def write_records(folder, kind, rows, length=LENGTH):
     """Records of the dev set of a model with two labels."""
     specs = feature_specs(kind, length, 2)
-    with tfrecord.RecordWriter(str(folder / "eval.tf_record")) as writer:
-        for record in encode_examples(specs, rows):
-            writer.write(record)
+    write_examples(folder / "eval.tf_record", specs, rows)
 
 
 @pytest.mark.parametrize("has_records", [True, False])

@@ -6,33 +6,33 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+    text_format,
+)
 from tensorflow.core.framework import tensor_pb2  # noqa: F401, for the pool
 
 import modeling
 from data.finetuning.feature_options import feature_specs
-from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
 from data.records.feature_spec import encode_examples
+from tests.support.model_folder_support import change_description
 from tests.support.serving_support import (
     INPUTS,
     LABELS,
     LENGTH,
-    close,
+    answer_of_card,
+    assert_served_alike,
     examples_of,
+    export,
     finished_run,
     inputs_of,
-    predictions_of,
     rows_of,
-    served,
 )
-from training.config.run_options import ServingOptions
-from training.export import (
-    litert_model,
-    loaded_model,
-    requests,
-    saved_model,
-)
+from training.config.run_options import ExportOptions, ServingOptions
+from training.export import litert_model, loaded_model, requests, saved_model
 from training.export.serving import Serving
 from training.start.description import Description, read
 
@@ -49,17 +49,14 @@ from training.start.description import Description, read
     ids=lambda k: k[0],
 )
 def exported(request, goldens, tmp_path_factory):
-    """Kind, the model and a version's folder."""
+    """Kind, whether of pairs, folders of the run and of a version."""
     kind, is_pair = request.param
     folder = tmp_path_factory.mktemp(kind)
-    model = finished_run(goldens, folder, kind, is_pair)
-    options = saved_model.ExportOptions(
-        output_dir=str(folder), export_dir=str(folder / "export")
-    )
-    version = saved_model.run(options)
-    assert version == str(folder / "export" / "1")
-    assert litert_model.newest_version(options.export_dir) == 1
-    return kind, is_pair, model, version
+    finished_run(goldens, folder, kind, is_pair)
+    version = export(folder)
+    assert version == f"{folder}/export/1"
+    assert litert_model.newest_version(f"{folder}/export") == 1
+    return kind, is_pair, folder, version
 
 
 @pytest.fixture(scope="module")
@@ -74,117 +71,75 @@ def test_every_kind_of_model_has_one_class_of_signatures():
     assert sorted(kinds) == sorted(Description.classes)
 
 
-def predictions_of_words(predictions, rows, examples):
-    """Predictions [N, words, labels] of the words, zero for no word."""
-    lengths = [len(example.words) for example in examples]
-    sentences = words_of_rows(predictions, rows["label_mask"], lengths)
-    padded = np.zeros((len(lengths), max(lengths), predictions.shape[-1]))
-    for row, sentence in zip(padded, sentences, strict=True):
-        row[: len(sentence)] = sentence
-    return padded
-
-
-def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
-    kind, is_pair, model, folder = exported
-    asked, wanted = {}, {}
+def test_a_plain_session_answers_alike(exported, goldens, tmp_path):
+    kind, is_pair, folder, version = exported
+    asked = {}
     for count in 1, 33:
         examples = examples_of(kind, is_pair, count)
         rows = rows_of(goldens, kind, examples)
-        predictions = predictions_of(model, rows)
-        specs = feature_specs(kind, LENGTH, model.num_labels)
-        records = [r.hex() for r in encode_examples(specs, rows)]
+        specs = feature_specs(kind, LENGTH, max(1, len(LABELS[kind])))
+        records = encode_examples(specs, rows)
         shape = (-1, 3, LENGTH) if kind == "choice" else (-1, LENGTH)
-        ids = {name: rows[name].reshape(shape).tolist() for name in INPUTS}
-        asked[f"ids{count}"] = "serving_default", ids
-        asked[f"only{count}"] = "serve_ids", {"input_ids": ids["input_ids"]}
-        asked[f"records{count}"] = "serve_examples", {"examples": records}
-        masked = predictions
-        if kind == "tagging":
-            masked = predictions * rows["input_mask"][:, :, np.newaxis]
-            predictions = predictions_of_words(predictions, rows, examples)
-        for name in "ids", "only", "records":
-            wanted[f"{name}{count}"] = masked
+        ids = {n: rows[n].reshape(shape).astype("int32") for n in INPUTS}
         texts = "serve_words" if kind == "tagging" else "serve_text"
-        asked[f"texts{count}"] = texts, inputs_of(kind, examples)
-        wanted[f"texts{count}"] = predictions
+        asked |= {
+            f"ids{count}": ("serving_default", ids),
+            f"only{count}": ("serve_ids", {"input_ids": ids["input_ids"]}),
+            f"records{count}": ("serve_examples", {"examples": records}),
+            f"texts{count}": (texts, inputs_of(kind, examples)),
+        }
     if kind == "tagging":  # the text of one sentence, and an empty one
         asked["running"] = "serve_text", {"text": ["the man", ""]}
-    answers = served(folder, asked, tmp_path)
-    output = "score" if kind == "regression" else "probabilities"
-    for name, predictions in wanted.items():
-        if kind == "regression":
-            predictions = predictions[:, 0]
-        close(answers[name, output], predictions)
-    if kind == "tagging":
-        words = answers["running", "words"].tolist()
-        assert words == [["the", "man"], ["", ""]]
-        assert answers["running", "num_words"].tolist() == [2, 0]
-    elif kind == "classification":
-        labels = np.array(["no", "yes"])[wanted["texts33"].argmax(1)]
-        np.testing.assert_array_equal(answers["texts33", "label"], labels)
+    functions = saved_model.load(str(folder)).signatures
+    assert_served_alike(version, functions, asked, tmp_path)
 
 
+# As tensorflow_serving/apis/{model,predict,prediction_log}.proto declare what a
+# request needs.
+SERVING = """
+name: "tests/serving.proto"
+package: "tests_serving"
+syntax: "proto3"
+dependency: "tensorflow/core/framework/tensor.proto"
+message_type {
+  name: "ModelSpec"
+  field { name: "name" number: 1 type: TYPE_STRING }
+  field { name: "signature_name" number: 3 type: TYPE_STRING }
+}
+message_type {
+  name: "PredictRequest"
+  field { name: "model_spec" number: 1 type_name: "ModelSpec" }
+  field {
+    name: "inputs" number: 2 type_name: "InputsEntry" label: LABEL_REPEATED
+  }
+  nested_type {
+    name: "InputsEntry"
+    field { name: "key" number: 1 type: TYPE_STRING }
+    field { name: "value" number: 2 type_name: ".tensorflow.TensorProto" }
+    options { map_entry: true }
+  }
+}
+message_type {
+  name: "PredictLog"
+  field { name: "request" number: 1 type_name: "PredictRequest" }
+}
+message_type {
+  name: "PredictionLog"
+  field { name: "predict_log" number: 6 type_name: "PredictLog" }
+}
+"""
+
+
+@pytest.fixture(scope="module")
 def messages():
-    """Classes of TF Serving's messages by name, as its API declares them."""
+    """Name -> class of the messages in `SERVING`."""
     pool = descriptor_pool.Default()
-    pool.Add(serving_proto())
+    pool.Add(text_format.Parse(SERVING, descriptor_pb2.FileDescriptorProto()))
+    file = pool.FindFileByName("tests/serving.proto")
     return {
-        name: message_factory.GetMessageClass(
-            pool.FindMessageTypeByName(f"tests_serving.{name}")
-        )
-        for name in ("PredictRequest", "PredictionLog")
+        name: message_factory.GetMessageClass(message)
+        for name, message in file.message_types_by_name.items()
     }
-
-
-def serving_proto():
-    """The messages that a request needs, as declared in
-    tensorflow_serving/apis/{model,predict,prediction_log}.proto."""
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="tests/serving.proto",
-        package="tests_serving",
-        syntax="proto3",
-        dependency=["tensorflow/core/framework/tensor.proto"],
-    )
-
-    def message(name, *fields, parent=file.message_type):
-        made = parent.add(name=name)
-        for label, (field_name, number, kind) in fields:
-            added = made.field.add(
-                name=field_name, number=number, label=label, type=kind[0]
-            )
-            if kind[1:]:
-                added.type_name = kind[1]
-        return made
-
-    text = (field.TYPE_STRING,)
-    one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
-
-    def of(name):
-        return field.TYPE_MESSAGE, name
-
-    names = (one, ("name", 1, text)), (one, ("signature_name", 3, text))
-    message("ModelSpec", *names)
-    request = message(
-        "PredictRequest",
-        (one, ("model_spec", 1, of(".tests_serving.ModelSpec"))),
-        (many, ("inputs", 2, of(".tests_serving.PredictRequest.InputsEntry"))),
-    )
-    entry = message(
-        "InputsEntry",
-        (one, ("key", 1, text)),
-        (one, ("value", 2, of(".tensorflow.TensorProto"))),
-        parent=request.nested_type,
-    )
-    entry.options.map_entry = True
-    sent = (one, ("request", 1, of(".tests_serving.PredictRequest")))
-    message("PredictLog", sent)
-    logged = (one, ("predict_log", 6, of(".tests_serving.PredictLog")))
-    message("PredictionLog", logged)
-    return file
-
-
-MESSAGES = messages()
 
 
 def call(signatures, request):
@@ -196,14 +151,10 @@ def call(signatures, request):
     return signatures[request.model_spec.signature_name](**inputs)
 
 
-def test_every_signature_is_warmed_up(exported, signatures):
-    folder = exported[3]
-    logs = [
-        MESSAGES["PredictionLog"].FromString(record)
-        for record in tfrecord.read_records(
-            f"{folder}/assets.extra/tf_serving_warmup_requests"
-        )
-    ]
+def test_every_signature_is_warmed_up(exported, signatures, messages):
+    path = f"{exported[3]}/assets.extra/tf_serving_warmup_requests"
+    read = messages["PredictionLog"].FromString
+    logs = [read(record) for record in tfrecord.read_records(path)]
     asked = [log.predict_log.request for log in logs]
     names = [request.model_spec.signature_name for request in asked]
     assert sorted(names) == sorted(signatures)
@@ -212,12 +163,12 @@ def test_every_signature_is_warmed_up(exported, signatures):
         assert all(len(output) == 1 for output in outputs.values())
 
 
-def test_requests_are_what_servers_take(exported, signatures):
+def test_requests_are_what_servers_take(exported, signatures, messages):
     kind, is_pair, _, _ = exported
     inputs = inputs_of(kind, examples_of(kind, is_pair, 5))
     name = "serve_words" if kind == "tagging" else "serve_text"
     wanted = signatures[name](**{k: tf.constant(v) for k, v in inputs.items()})
-    request = MESSAGES["PredictRequest"].FromString(
+    request = messages["PredictRequest"].FromString(
         requests.predict_request(name, inputs)
     )
     answers = [call(signatures, request)]
@@ -243,11 +194,11 @@ def test_bytes_and_numbers_in_rest_bodies():
 
 
 def test_the_card_says_what_the_model_is_and_how_to_call_it(exported):
-    kind, _, _, folder = exported
-    with open(f"{folder}/README.md", encoding="utf-8") as file:
-        card = file.read()
+    kind, _, _, version = exported
+    card, answer = answer_of_card(version)
+    assert {"probabilities", "score"} & set(answer)
     assert card.startswith("# made\n\nBERT, fine-tuned for the task made: it ")
-    assert ", ".join(f"`{x}`" for x in LABELS.get(kind, ("no", "yes"))) in card
+    assert ", ".join(f"`{label}`" for label in LABELS[kind]) in card
     for part in (
         "docker run -p 8500:8500 -p 8501:8501",
         "curl http://localhost:8501/v1/models/bert:predict -d '{",
@@ -257,14 +208,6 @@ def test_the_card_says_what_the_model_is_and_how_to_call_it(exported):
         "- arithmetic: float32",
     ):
         assert part in card
-    # The example in it is one.
-    code = card.split("```python")[2].split("```")[0]
-    printed = []
-    exec(
-        code.replace('"EXPORT_DIR/1"', repr(folder)),
-        {"print": printed.append},
-    )
-    assert {"probabilities", "score"} & set(printed[0])
 
 
 @pytest.fixture
@@ -275,7 +218,7 @@ def finished(goldens, tmp_path):
 
 @pytest.fixture
 def options(finished):
-    return saved_model.ExportOptions(
+    return ExportOptions(
         output_dir=str(finished),
         export_dir=str(finished / "export"),
         serving=ServingOptions(signatures=("ids",)),
@@ -336,17 +279,14 @@ def test_a_version_of_another_model_is_told(finished, options, made, caplog):
     saved_model.run(options)
     saved_model.run(options)
     assert "another model" not in caplog.text
-    path = finished / "export/2/assets/task.json"
-    facts = json.loads(path.read_text()) | {"labels": ["x", "y"]}
-    path.write_text(json.dumps(facts))
+    change_description(finished / "export/2/assets", labels=["x", "y"])
     saved_model.run(options)
     assert "version 2 is another model's (labels x,y -> " in caplog.text
 
 
 def test_a_description_of_another_version_is_named(finished):
-    path = finished / "task.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"newer": 1}))
-    message = f"^{path} has another version .*'newer'"
+    change_description(finished, newer=1)
+    message = "task.json has another version .*'newer'"
     with pytest.raises(ValueError, match=message):
         loaded_model.describe(modeling.load(str(finished)))
 
@@ -359,17 +299,15 @@ def test_trials_export_the_chosen_one(goldens, tmp_path, made, caplog):
     # Metrics of another length are not the model's; its folder says which.
     for folder in (tmp_path, tmp_path / "trial-2"):
         (folder / "metrics.json").write_text('{"max_seq_length": 1000}')
-    given = {"output_dir": str(tmp_path), "export_dir": str(tmp_path / "x")}
-    ids = ServingOptions(signatures=("ids",))
-    saved_model.run(saved_model.ExportOptions(**given, serving=ids))
+    export(tmp_path, serving=ServingOptions(signatures=("ids",)))
     assert "is about max_seq_length 1000" in caplog.text
-    assert "1000" not in (tmp_path / "x/1/README.md").read_text()
+    assert "1000" not in (tmp_path / "export/1/README.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "has no task.json, so it does not say what its model is for"),
+        (None, "has no task.json"),
         ("{", "task.json is "),
         ('{"labels": []}', "task.json is "),
     ],
@@ -382,13 +320,10 @@ def test_a_folder_of_no_finished_run_is_refused(tmp_path, text, message):
 
 
 def test_weights_of_another_model_are_refused(finished):
-    path = finished / "task.json"
-    facts = json.loads(path.read_text())
-    facts["model"]["head"] = "bilstm"
-    path.write_text(json.dumps(facts))
-    with pytest.raises(
-        ValueError, match=r"output_weights: \(2, 32\) in the ch"
-    ):
+    model = {"kind": "classification", "num_labels": 2, "head": "bilstm"}
+    change_description(finished, model=model)
+    message = r"output_weights: \(2, 32\) in the ch"
+    with pytest.raises(ValueError, match=message):
         saved_model.load(str(finished))
 
 
@@ -404,17 +339,13 @@ def test_weights_of_another_model_are_refused(finished):
 )
 def test_bad_options_are_refused(tmp_path, monkeypatch, changed, message):
     monkeypatch.chdir(tmp_path)
-    changed = {n: x.replace("{tmp}", str(tmp_path)) for n, x in changed.items()}
-    given = {"output_dir": "x", "export_dir": str(tmp_path)} | changed
+    given = {"output_dir": "x", "export_dir": "y"} | changed
+    given["export_dir"] = given["export_dir"].format(tmp=tmp_path)
     with pytest.raises(ValueError, match=message):
-        saved_model.ExportOptions(**given)
+        ExportOptions(**given)
 
 
 def test_a_folder_that_tensorflow_reads_as_a_glob_is_refused(tmp_path):
-    folder = tmp_path / "export[1]"
-    options = saved_model.ExportOptions(
-        output_dir=str(tmp_path), export_dir=str(folder)
-    )
     with pytest.raises(ValueError, match="TensorFlow reads no checkpoint whos"):
-        saved_model.run(options)
-    assert not list(folder.iterdir())
+        export(tmp_path, tmp_path / "a[1]")
+    assert not list((tmp_path / "a[1]/export").iterdir())

@@ -1,7 +1,5 @@
 """Questions answered by an export, as run_squad.py answers them."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,11 +9,11 @@ from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import read_examples
 from data.squad.scoring import normalize_answer
-from data.squad.windows import convert_examples, feature_specs
+from data.squad.windows import columns, convert_examples, feature_specs
 from data.text.tokenization import FullTokenizer
 from tests.support import rounding
 from tests.support.model_folders import write_questions
-from tests.support.serving_support import INPUTS, close, served
+from tests.support.serving_support import INPUTS, assert_served_alike, export
 from training.export import saved_model
 from training.export.predictor import Predictor
 
@@ -36,29 +34,21 @@ def answered(request, goldens, tmp_path_factory):
     return version, list(read), folder, saved_model.load(str(folder))
 
 
-def windows_of(goldens, examples, serving):
+def rows_of(goldens, examples, serving):
+    """The inputs of all windows, name -> int32 [N, LENGTH]."""
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    lengths = serving.description.windows
-    converted = convert_examples(examples, tokenizer, lengths)
-    return [window for _, windows in converted for window in windows]
-
-
-def rows_of(windows):
-    """The inputs of windows, name -> [N, LENGTH]."""
-    shape = (len(windows), LENGTH)
-    rows = {name: np.zeros(shape, np.int32) for name in INPUTS}
-    for i, window in enumerate(windows):
-        before = [2, *window.query_ids, 3]
-        ids = [*before, *window.doc_ids, 3]
-        rows["input_ids"][i, : len(ids)] = ids
-        rows["input_mask"][i, : len(ids)] = 1
-        rows["segment_ids"][i, len(before) : len(ids)] = 1
-    return rows
+    converted = convert_examples(
+        examples, tokenizer, serving.description.windows
+    )
+    windows = [window for _, windows in converted for window in windows]
+    found = columns(windows, LENGTH)
+    return {name: found[name].astype(np.int32) for name in INPUTS}
 
 
 def test_scores_of_ids_and_records_are_the_original_s(answered, goldens):
     version, examples, _, serving = answered
-    rows = rows_of(windows_of(goldens, examples, serving)[:24])
+    rows = rows_of(goldens, examples, serving)
+    rows = {name: x[:24] for name, x in rows.items()}
     specs = [s for s in feature_specs(LENGTH, False) if s.name in INPUTS]
     records = tf.constant(encode_examples(specs, rows))
     functions = serving.signatures
@@ -82,8 +72,8 @@ def test_scores_of_ids_and_records_are_the_original_s(answered, goldens):
 
 def test_padding_of_all_rows_has_the_least_score(answered, goldens):
     _, examples, _, serving = answered
-    rows = rows_of(windows_of(goldens, examples, serving)[:4])
-    rows = {name: np.pad(x, [(0, 0), (0, 4)]) for name, x in rows.items()}
+    rows = rows_of(goldens, examples, serving)
+    rows = {name: np.pad(x[:4], [(0, 0), (0, 4)]) for name, x in rows.items()}
     logits = serving.signatures["serving_default"](**rows)
     for name in "start_logits", "end_logits":
         assert (logits[name].numpy()[:, LENGTH:] == -1e9).all()
@@ -92,8 +82,8 @@ def test_padding_of_all_rows_has_the_least_score(answered, goldens):
 def expected(answered, goldens):
     """What the programs answer, by the model's own scores."""
     _, examples, _, serving = answered
-    rows = rows_of(windows_of(goldens, examples, serving))
-    logits = serving.signatures["serving_default"](**rows)
+    serve = serving.signatures["serving_default"]
+    logits = serve(**rows_of(goldens, examples, serving))
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     windows = serving.description.windows
     return predict(
@@ -145,34 +135,15 @@ def test_empty_and_long_texts_are_answered(answered, question, context):
 @pytest.mark.all
 def test_a_plain_session_answers_alike(answered, tmp_path):
     _, examples, folder, serving = answered
-    version = saved_model.run(
-        saved_model.ExportOptions(
-            output_dir=str(folder), export_dir=str(tmp_path / "export")
-        )
-    )
-    asked, wanted = {}, {}
+    asked = {}
     for count in 1, 33:
+        contexts = [e.paragraph.context for e in examples[: count - 1]]
         inputs = {
             "question": [e.question_text for e in examples[:count]],
-            "context": [e.paragraph.context for e in examples[:count]],
+            "context": [*contexts, ""],
         }
-        inputs["context"][-1] = ""
         asked[f"texts{count}"] = "serve_text", inputs
-        wanted[f"texts{count}"] = serving.signatures["serve_text"](
-            **{name: tf.constant(x) for name, x in inputs.items()}
-        )
-    answers = served(version, asked, tmp_path)
-    for name, outputs in wanted.items():
-        for key in "start", "end", "probability":
-            close(answers[name, key], outputs[key])
-        texts = [x.decode() for x in outputs["answer"].numpy()]
-        assert answers[name, "answer"].tolist() == texts
+    version = export(folder, tmp_path)
+    assert_served_alike(version, serving.signatures, asked, tmp_path)
     with open(f"{version}/README.md", encoding="utf-8") as file:
         assert "it marks the answer in a text" in file.read()
-
-
-def test_the_description_comes_back(answered):
-    folder = answered[2]
-    facts = json.loads((folder / "task.json").read_text())
-    assert facts["kind"] == "span"
-    assert saved_model.load(str(folder)).description.windows.doc_stride == 32

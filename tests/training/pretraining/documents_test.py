@@ -6,8 +6,8 @@ import pytest
 from data.pretraining.data_options import PretrainingDataOptions
 from tests.data.pretraining.support import recipe_of, shard_names
 from tests.data.pretraining.support import write as write_shards
-from tests.support import rounding
 from tests.support.pretraining_support import read_all
+from tests.training.support import assert_near_weights
 from training.runs import pretraining
 
 _MASKING = PretrainingDataOptions(max_seq_length=64, max_predictions_per_seq=10)
@@ -90,11 +90,7 @@ def test_batches_may_be_divided_and_cut(separated, tmp_path):
     parts, _ = _run(
         separated, tmp_path / "parts", gradient_accumulation_steps=2, **given
     )
-    for name, value in whole.items():
-        # The sums are rounded in another order.
-        np.testing.assert_allclose(
-            parts[name], value, atol=rounding.EQUAL, rtol=rounding.EQUAL
-        )
+    assert_near_weights(parts, whole)
 
 
 @pytest.mark.all
@@ -109,24 +105,17 @@ def test_other_objectives_see_one_document_too(separated, tmp_path, objective):
 
 
 def test_pairs_are_refused_before_training(options, goldens, tmp_path):
+    vocab = {"vocab_file": str(goldens / "vocab.txt")}
     message = "^--separate_documents: .* holds sentence pairs, whose parts must"
     with pytest.raises(ValueError, match=message):
-        pretraining.run(
-            options.replace(
-                vocab_file=str(goldens / "vocab.txt"), separate_documents=True
-            )
-        )
+        pretraining.run(options.replace(separate_documents=True, **vocab))
     assert not any((tmp_path / "out").iterdir())  # nothing is written
 
 
-def test_records_are_needed(options):
-    message = "--separate_documents needs --do_train or --do_eval; drop it"
-    with pytest.raises(ValueError, match=message):
-        options.replace(
-            separate_documents=True, do_train=False, strip_checkpoint=True
-        )
-
-
-def test_a_vocabulary_is_needed(options):
-    with pytest.raises(ValueError, match="--vocab_file"):
-        options.replace(separate_documents=True, init_checkpoint=None)
+def test_records_and_a_vocabulary_are_needed(options):
+    for changes, message in (
+        ({"do_train": False, "strip_checkpoint": True}, "needs --do_train or"),
+        ({"init_checkpoint": None}, "--vocab_file"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            options.replace(separate_documents=True, **changes)

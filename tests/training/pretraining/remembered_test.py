@@ -9,6 +9,7 @@ import pytest
 from data.text.tokenizer_files import read_settings
 from modeling.checkpoints import model_folder
 from tests.data.pretraining.support import recipe_of, write
+from tests.support.model_folders import description_of
 from tests.support.pretraining_support import make_options
 from training.export import pretraining_signatures
 from training.runs import pretraining
@@ -128,29 +129,21 @@ def test_another_run_continues_with_the_same_vocabulary(
     kept = tmp_path / "second/vocab.txt"
     assert kept.read_bytes() == vocab_file.read_bytes()
     assert read_settings(str(kept.parent)).do_lower_case is False
-    named = {
-        "vocab_file": str(vocab_file),
-        "output_dir": str(tmp_path / "named"),
-    }
-    begin(later.replace(**named))
-    assert read_settings(named["output_dir"]).do_lower_case is False
-    other = later.replace(
-        **named | {"output_dir": str(tmp_path / "third")},
-        objective="left_to_right",
-    )
+    named = later.replace(vocab_file=str(vocab_file))
+    begin(named.replace(output_dir=str(tmp_path / "named")))
+    assert read_settings(str(tmp_path / "named")).do_lower_case is False
+    third = later.replace(output_dir=str(tmp_path / "third"))
+    other = third.replace(vocab_file=str(vocab_file), objective="left_to_right")
     with pytest.raises(ValueError, match="--objective=pretraining; give this"):
         pretraining.run(other)
-    nowhere = later.replace(continue_from=str(tmp_path / "nowhere"))
+    nowhere = third.replace(continue_from=str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match="--continue_from=.*nowhere is"):
-        pretraining.run(nowhere.replace(output_dir=str(tmp_path / "third")))
+        pretraining.run(nowhere)
     other = tmp_path / "vocab.txt"
     other.write_text(vocab_file.read_text() + "\n")
     records = records_of(other, tmp_path, do_lower_case=False)
-    later = later.replace(
-        output_dir=str(tmp_path / "third"), input_file=records
-    )
     with pytest.raises(ValueError, match="not have the same vocabulary"):
-        pretraining.run(later)
+        pretraining.run(third.replace(input_file=records))
 
 
 def test_records_of_another_vocabulary_are_refused_wherever_they_are_read(
@@ -179,20 +172,19 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
 ):
     folder = tmp_path / "left"
     folder.mkdir()
-    described = {"kind": "classification", "task_name": "csv", "labels": ["a"]}
-    described |= {"max_seq_length": 8, "do_lower_case": True, "model": {}}
-    described["weights"] = str(tmp_path / "out/model.ckpt-1")
-    (folder / "task.json").write_text(json.dumps(described))
+    facts = {"max_seq_length": 8, "weights": str(tmp_path / "out/model.ckpt-1")}
+    described = description_of("classification", labels=["a"], **facts)
+    described.write(str(folder), None)
     (folder / "labels.txt").write_text("a\n")
     begin(trained.replace(output_dir=str(folder)))
     shutil.copytree(tmp_path / "out", folder, dirs_exist_ok=True)
     found = model_folder.find(str(folder))
     assert found.weights.startswith(str(folder))
     assert (found.kind, found.labels, found.description) == (None, (), None)
+    facts["weights"] = "model.ckpt-1"
+    described = description_of("vectors", data={}, **facts)
+    described.write(str(tmp_path / "out"), None)
     with pytest.raises(ValueError, match="kind vectors, .*another folder"):
-        described |= {"kind": "vectors", "data": {}, "weights": "model.ckpt-1"}
-        del described["labels"]
-        (tmp_path / "out/task.json").write_text(json.dumps(described))
         pretraining.run(trained)
     # Nor do weights and answers of fewer steps stay unnoticed.
     left = [f"bert_model.ckpt{x}" for x in (".index", ".data-00000-of-00001")]
@@ -202,10 +194,7 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
     again = trained.replace(output_dir=str(folder))
     pretraining.run(again)  # nothing to train
     assert "written before" not in caplog.text
-    facts = {"kind": "pretraining", "task_name": "", "top_k": 5}
-    facts |= {"max_seq_length": 8, "do_lower_case": True, "model": {}}
-    facts["weights"] = "model.ckpt-1"
-    (folder / "task.json").write_text(json.dumps(facts))
+    description_of("pretraining", top_k=5, **facts).write(str(folder), None)
     pretraining.run(again.replace(num_train_steps=again.train.last_step + 1))
     said = json.loads((folder / "task.json").read_text())
     assert said["max_seq_length"] == again.max_seq_length
@@ -221,11 +210,8 @@ def test_an_export_that_cannot_be_leaves_the_folder_alone(trained, tmp_path):
         "do_lower_case": False,
         "never_split": (),
     }
-    positions = json.loads((out / "bert_config.json").read_text())[
-        "max_position_embeddings"
-    ]
     for flag, length, top_k in (
-        ("max_seq_length", positions + 1, 5),
+        ("max_seq_length", 129, 5),  # of 128 positions
         ("predict_top_k", 32, 1201),
     ):
         with pytest.raises(ValueError, match=f"--{flag}="):

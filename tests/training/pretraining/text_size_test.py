@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import pytest
 
@@ -11,6 +12,7 @@ from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.storage import files
 from modeling.config import BertConfig
+from tests.support.model_folders import change_json
 from tests.support.pretraining_support import make_options
 from training.pretraining import text_size
 from training.runs import pretraining
@@ -73,8 +75,8 @@ def test_a_new_model_has_the_vocabulary_of_its_records(options, tmp_path):
 
 def test_a_size_that_is_known_otherwise_stays(options, goldens, tmp_path):
     assert sized(options, init_checkpoint=str(goldens / "model/init")) == 1200
-    padded = BertConfig.from_json_file(options.bert_config_file).to_dict()
-    (tmp_path / "c.json").write_text(json.dumps(padded | {"vocab_size": 64}))
+    shutil.copy(options.bert_config_file, tmp_path / "c.json")
+    change_json(tmp_path / "c.json", vocab_size=64)
     assert sized(options, bert_config_file=str(tmp_path / "c.json")) == 64
     for name in "ab":
         files.remove(str(tmp_path / f"{name}.manifest.json"))
@@ -82,9 +84,7 @@ def test_a_size_that_is_known_otherwise_stays(options, goldens, tmp_path):
 
 
 def test_records_of_two_vocabularies_are_refused(options, tmp_path):
-    path = tmp_path / "b.manifest.json"
-    manifest = json.loads(path.read_text()) | {"vocab_size": 11}
-    path.write_text(json.dumps(manifest))
+    change_json(tmp_path / "b.manifest.json", vocab_size=11)
     with pytest.raises(ValueError, match=r"a of 10, .*b of 11 .*--vocab_file"):
         sized(options)
 
@@ -103,8 +103,6 @@ def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
     # The same flags still name a configuration of 1200.
     later = options.replace(do_train=False)
     pretraining.run(later)
-    other = {"vocab_size": 1200}
-    config = json.loads(text)
-    (tmp_path / "run/bert_config.json").write_text(json.dumps(config | other))
+    change_json(tmp_path / "run/bert_config.json", vocab_size=1200)
     with pytest.raises(ValueError, match="1200"):
         pretraining.run(later)

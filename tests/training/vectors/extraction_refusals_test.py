@@ -1,19 +1,20 @@
 """Vectors of text: what options and inputs are refused, and how."""
 
-import json
-import pathlib
 import re
+import shutil
 
 import pytest
 
 from data import settings
 from data.vectors import text_rows
-from training.config.extraction_options import (
-    ExtractionOptions,
-    parse_layers,
-)
+from tests.support.model_folders import change_json
+from training.config.extraction_options import ExtractionOptions, parse_layers
 from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
+
+NEEDS = "--attention needs --format=npz and --pooling=none"
+PNG = {"attention_png": "a.png"}
+CASED = "/x/cased_L-12_H-768_A-12/bert_model.ckpt"
 
 
 def helps_of(options_class):
@@ -42,25 +43,13 @@ def test_layers_are_read():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"max_seq_length": 2}, "--max_seq_length=2; it must be at least 3"),
-        ({"batch_size": 0}, "--batch_size=0; it must be at least 1"),
-        ({"attention_line": -1}, "--attention_line=-1; it must be at least 0"),
-        (
-            {"attention": True},
-            "--attention needs --format=npz and --pooling=none",
-        ),
-        (
-            {"attention": True, "pooling": "cls", "format": "npz"},
-            "--attention needs --format=npz and --pooling=none",
-        ),
-        (
-            {"attention": True, "layers": (0, "embeddings")},
-            "--attention: the embeddings have none",
-        ),
-        (
-            {"whole_words": True, "pooling": "max"},
-            "--whole_words=True contradicts --pooling=max; drop one",
-        ),
+        ({"max_seq_length": 2}, "--max_seq_length=2; .* at least 3"),
+        ({"batch_size": 0}, "--batch_size=0; .* at least 1"),
+        ({"attention_line": -1}, "--attention_line=-1; .* at least 0"),
+        ({"attention": True}, NEEDS),
+        ({"attention": True, "pooling": "cls", "format": "npz"}, NEEDS),
+        ({"attention": True, "layers": (0, "embeddings")}, "the embeddings"),
+        ({"whole_words": True, "pooling": "max"}, "--whole_words.*--pooling"),
     ],
     ids=str,
 )
@@ -72,36 +61,16 @@ def test_contradictions_are_refused(options, fields, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (
-            {"max_seq_length": 129},
-            r"--max_seq_length=129, but the model of .* has 128 positions",
-        ),
+        ({"max_seq_length": 129}, "--max_seq_length=129, .* 128 positions"),
         ({"layers": ()}, "--layers names no layer"),
-        (
-            {"layers": (-1, 3)},
-            r"--layers: there is no layer 3; the model of .* has 3: 0 to 2, or "
-            r"-1 \(the last\) to -3",
-        ),
+        ({"layers": (-1, 3)}, "--layers: .* no layer 3; .* 0 to 2, .* to -3"),
         ({"layers": (-4,)}, "--layers: there is no layer -4"),
-        (
-            {"attention_png": "a.png", "attention_layer": 3},
-            "--attention_layer: there is no layer 3",
-        ),
-        (
-            {"attention_png": "a.png", "attention_head": 4},
-            r"--attention_head=4; the model of .* has 4: 0 to 3",
-        ),
-        (
-            {"attention_png": "a.png", "attention_line": 6},
-            r"--attention_line=6, but .*input.txt has 6 lines: 0 to 5",
-        ),
+        (PNG | {"attention_layer": 3}, "--attention_layer: .* no layer 3"),
+        (PNG | {"attention_head": 4}, "--attention_head=4; .* has 4: 0 to 3"),
+        (PNG | {"attention_line": 6}, "--attention_line=6, .*txt .* 0 to 5"),
         ({"input_file": "/nowhere/a.txt"}, "/nowhere/a.txt: no such text file"),
         ({"vocab_file": "/nowhere/v.txt"}, "/nowhere/v.txt: no such"),
-        (
-            {"init_checkpoint": "/x/cased_L-12_H-768_A-12/bert_model.ckpt"},
-            "--do_lower_case=True does not fit --init_checkpoint=.*; pass "
-            "--do_lower_case=False",
-        ),
+        ({"init_checkpoint": CASED}, "=True does.*--do_lower_case=False"),
         ({"init_checkpoint": "/nowhere/bert_model.ckpt"}, "/nowhere"),
     ],
     ids=str,
@@ -119,19 +88,15 @@ def test_what_does_not_fit_is_refused_early(
 
 def test_pairs_need_two_segment_types(options, tmp_path, monkeypatch):
     monkeypatch.setattr(Extractor, "extract_all", None)
-    config = json.loads(pathlib.Path(options.bert_config_file).read_text())
-    (tmp_path / "one.json").write_text(
-        json.dumps(config | {"type_vocab_size": 1})
-    )
+    config = tmp_path / "one.json"
+    shutil.copy(options.bert_config_file, config)
+    change_json(config, type_vocab_size=1)
     (tmp_path / "in.txt").write_text("a\nb ||| c\n")
-    changes = {
-        "bert_config_file": str(tmp_path / "one.json"),
-        "input_file": str(tmp_path / "in.txt"),
-    }
-    with pytest.raises(
-        ValueError, match=r"in.txt, line 2: .*type_vocab_size 1"
-    ):
-        extraction.run(options.replace(**changes))
+    options = options.replace(
+        bert_config_file=str(config), input_file=str(tmp_path / "in.txt")
+    )
+    with pytest.raises(ValueError, match="in.txt, line 2: .*type_vocab_size 1"):
+        extraction.run(options)
 
 
 def test_other_bad_files_are_refused(options, tmp_path):
@@ -139,11 +104,10 @@ def test_other_bad_files_are_refused(options, tmp_path):
     text.write_bytes(b"good\nbad \xe9\n")
     with pytest.raises(ValueError, match="text.txt, line 2: byte 5"):
         extraction.run(options.replace(input_file=str(text)))
+    text.write_text("good\n")
+    same = {"input_file": str(text), "output_file": str(text)}
     with pytest.raises(ValueError, match="text.txt is a file of --input_f"):
-        text.write_text("good\n")
-        extraction.run(
-            options.replace(input_file=str(text), output_file=str(text))
-        )
+        extraction.run(options.replace(**same))
     with pytest.raises(ValueError, match="is a file of --output_file, too"):
         extraction.run(options.replace(attention_png=options.output_file))
     vocab = tmp_path / "vocab.txt"

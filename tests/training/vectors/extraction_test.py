@@ -1,18 +1,19 @@
 """Vectors of text: the original's, pooled, of words; attention."""
 
-import json
+import pathlib
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import logging
 
 from data.progress import Progress
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
-from modeling import BertConfig, BertModel, checkpoints
+from modeling import BertConfig, BertModel
 from tests.support import rounding
+from tests.support.model_folder_support import load_weights
+from tests.support.model_folders import change_json
 from tests.support.vectors_support import assert_golden, read_json
 from training.config.extraction_options import VectorOptions
 from training.runs import vectors as extraction
@@ -39,10 +40,7 @@ def make_extractor(goldens, batch_size, dtype="float32", **vectors):
         max_seq_length=40,
         batch_size=batch_size,
     )
-    checkpoints.init_from_checkpoint(
-        str(goldens / "model/trained"),
-        checkpoints.variables_by_name([extractor.model]),
-    )
+    load_weights(goldens / "model/trained", extractor.model)
     return extractor
 
 
@@ -51,24 +49,16 @@ def extract(goldens, rows, batch_size, **options):
     return list(extractor.extract_all(rows, len(rows)))
 
 
-def test_json_lines_are_the_originals(options, goldens):
-    extraction.run(options)
-    assert_golden(options.output_file, goldens)
-
-
 def test_windows_change_nothing(options, goldens, monkeypatch):
+    """Lines of one window are in tests/programs/extract_features_test.py."""
     monkeypatch.setattr(text_rows, "_NUMBERS_OF_WINDOW", 1)
     extraction.run(options.replace(batch_size=2))
     assert_golden(options.output_file, goldens)
 
 
 def test_several_devices_and_one_hot_embeddings(options, goldens):
-    extraction.run(
-        options.replace(
-            use_one_hot_embeddings=True,
-            distribution_strategy="mirrored",
-        )
-    )
+    devices = {"distribution_strategy": "mirrored"}
+    extraction.run(options.replace(use_one_hot_embeddings=True, **devices))
     assert_golden(options.output_file, goldens)
 
 
@@ -167,8 +157,7 @@ def test_whole_words(options, goldens):
     extraction.run(options.replace(whole_words=True))
     words = read_json(options.output_file)
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    with open(options.input_file, encoding="utf-8") as file:
-        texts = file.read().splitlines()
+    texts = pathlib.Path(options.input_file).read_text("utf-8").splitlines()
     num_joined = 0
     for text, line, of_pieces in zip(texts, words, pieces, strict=True):
         names = [feature["token"] for feature in line["features"]]
@@ -178,9 +167,8 @@ def test_whole_words(options, goldens):
         assert names == expected
         features = iter(of_pieces["features"])
         for word in line["features"]:
-            special = word["token"] in ("[CLS]", "[SEP]")
             count = 1
-            if not special:
+            if word["token"] not in ("[CLS]", "[SEP]"):
                 count = len(tokenizer.tokenize(word["token"]))
             num_joined += count > 1
             some = [next(features)["layers"] for _ in range(count)]
@@ -226,42 +214,37 @@ def test_attention_maps_and_their_picture(options, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_cut_lines_are_told(options, monkeypatch):
-    told = []
-    monkeypatch.setattr(
-        logging, "warning", lambda text, *args: told.append(text % args)
-    )
+def test_cut_lines_are_told(options, caplog):
     extraction.run(options.replace(max_seq_length=12))
-    assert told == [
-        "6 of 6 lines were longer than --max_seq_length=12 wordpieces and "
-        "lost what did not fit."
-    ]
+    assert "6 of 6 lines were longer than --max_seq_length=12" in caplog.text
     lines = read_json(options.output_file)
     assert max(len(line["features"]) for line in lines) == 12
 
 
-def test_weights_of_another_direction_are_warned_of(
-    options, goldens, tmp_path, caplog
-):
+@pytest.fixture
+def left_to_right(goldens, tmp_path):
+    """The folder of a model that reads left to right."""
     folder = tmp_path / "model"
     shutil.copytree(goldens / "model/trained", folder)
-    values = json.loads((goldens / "bert_config.json").read_text())
-    values["left_to_right"] = True
-    (folder / "bert_config.json").write_text(json.dumps(values))
-    extraction.run(options.replace(init_checkpoint=str(folder)))
-    assert f"Give --bert_config_file={folder}/bert_config.json" in caplog.text
+    shutil.copy(goldens / "bert_config.json", folder)
+    change_json(folder / "bert_config.json", left_to_right=True)
+    return folder
+
+
+def test_weights_of_another_direction_are_warned_of(
+    options, left_to_right, caplog
+):
+    extraction.run(options.replace(init_checkpoint=str(left_to_right)))
+    config = f"{left_to_right}/bert_config.json"
+    assert f"Give --bert_config_file={config}" in caplog.text
 
 
 def test_the_first_wordpiece_of_a_left_to_right_model_is_refused(
-    options, goldens, tmp_path
+    options, left_to_right
 ):
-    values = json.loads((goldens / "bert_config.json").read_text())
-    config = tmp_path / "bert_config.json"
-    config.write_text(json.dumps(values | {"left_to_right": True}))
-    options = options.replace(bert_config_file=str(config))
-    message = (
-        "pooling is cls, but the model reads left to right: .* Use mean or max."
-    )
+    config = str(left_to_right / "bert_config.json")
+    options = options.replace(bert_config_file=config)
+    message = "pooling is cls, .* left to right: .* Use mean or max"
     with pytest.raises(ValueError, match=message):
         extraction.run(options.replace(pooling="cls"))
     extraction.run(options.replace(pooling="mean"))
