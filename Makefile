@@ -70,7 +70,7 @@ bench: $(READY)
 		$(foreach row,$(ONLY),--only=$(row)) \
 		$(if $(REAL_DATA),--real_data="$(REAL_DATA)") \
 		$(if $(TEXT),--text="$(TEXT)") \
-		$(if $(MINUTES),--minutes=$(MINUTES)) $(if $(MINILM),--minilm="$(MINILM)")
+		$(if $(MINILM),--minilm="$(MINILM)")
 
 ## check-gpu: values and speed on this machine's NVIDIA GPUs, in ten minutes
 ##            after the packages (several GB); see docs/gpu.md

@@ -133,7 +133,11 @@ def _first_answer(place, said):
 def main(_):
     """Measures the files, and the run's model."""
     logging.set_verbosity(logging.WARNING)
-    folder = os.path.dirname(litert_model.find(FLAGS.export_dir))
+    if not (path := litert_model.find(FLAGS.export_dir)):
+        raise app.UsageError(
+            f"--export_dir={FLAGS.export_dir} has no export of LiteRT."
+        )
+    folder = os.path.dirname(path)
     said = json.loads(Path(folder, "task.json").read_text("utf-8"))
     names = (litert_model.FLOAT, litert_model.INT8)
     places = [os.path.abspath(os.path.join(folder, name)) for name in names]

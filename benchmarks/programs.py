@@ -12,8 +12,6 @@ from pathlib import Path
 
 from absl import app, logging
 
-from data.storage import files
-from modeling.config import BertConfig
 from training.many_runs.recorded_run import RecordedRun
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,26 +81,12 @@ def python_of(environment):
     return ROOT / f".venv-{environment}/bin/python"
 
 
-def write_config(path, vocab_size, layers, width, positions):
-    """Writes the configuration of a model, with 4 heads or heads of 64."""
-    config = BertConfig(
-        vocab_size=vocab_size,
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=max(4, width // 64),
-        intermediate_size=4 * width,
-        max_position_embeddings=positions,
-        type_vocab_size=2,
-    )
-    files.write_text(path, config.to_json_string())
-
-
 def _start(
     arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, python=None
 ):
     """Starts a program of the project."""
     return subprocess.Popen(
-        [python or sys.executable, *map(str, arguments)],
+        [str(x) for x in (python or sys.executable, *arguments)],
         cwd=ROOT,
         env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
         stdout=stdout,

@@ -73,7 +73,9 @@ def _neighbors(out: Path, model: "bert.Model") -> list[list[str]]:
     table /= np.linalg.norm(table, axis=1, keepdims=True) + 1e-9
     # Words of more than three letters first, but for scripts without them.
     longer = [i for i, word in enumerate(words) if len(word) > 3]
-    chosen = (longer or [*range(len(words))])[_SKIPPED:]
+    is_enough = len(longer) > _SKIPPED + _NUM_WORDS
+    chosen = longer if is_enough else [*range(len(words))]
+    chosen = chosen[_SKIPPED if len(chosen) > _SKIPPED + _NUM_WORDS else 0 :]
     rows = []
     for i in chosen[:: max(1, min(10, len(chosen) // _NUM_WORDS))][:_NUM_WORDS]:
         best = np.argsort(-(table @ table[i]))[1 : _NUM_NEIGHBORS + 1]

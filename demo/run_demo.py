@@ -24,7 +24,6 @@ from data.storage import files, locks
 from data.text.tokenization import FullTokenizer
 from demo import sizes
 from demo.sizes import Sizes
-from modeling.config import BertConfig
 from training import program
 from training.config import flags, recipes
 
@@ -162,17 +161,9 @@ def _pretrain(out: Path, model: recipes.Sizes, duration: str) -> None:
     vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
     from data.records import reading  # after TensorFlow
 
-    width = model.hidden_size
-    config = BertConfig(
-        vocab_size=vocab_size,
-        hidden_size=width,
-        num_hidden_layers=model.num_hidden_layers,
-        num_attention_heads=max(4, width // 64),
-        intermediate_size=4 * width,
-        max_position_embeddings=LENGTH,
-        type_vocab_size=2,
-    )
-    files.write_text(f"{out}/bert_config.json", config.to_json_string())
+    layers, width = model.num_hidden_layers, model.hidden_size
+    config_file = f"{out}/bert_config.json"
+    sizes.write_config(config_file, vocab_size, layers, width, LENGTH)
     num_eval = reading.count_records(f"{out}/eval.tf_record")
     _run(
         "run_pretraining.py",

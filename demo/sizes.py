@@ -11,6 +11,7 @@ from data.pretraining import corpus
 from data.storage import files, json_files
 from data.text.tokenization import BasicTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS
+from modeling.config import BertConfig
 from training.config import recipes
 
 # More words with accents than this need them. English novels have 0.04 %,
@@ -90,6 +91,22 @@ def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
     counts = json_files.read_json(records + files.MANIFEST_SUFFIX)["counts"]
     steps = _PASSES * counts["wordpieces"] // wordpieces_of_step
     return min(most, max(_LEAST_STEPS, steps))
+
+
+def write_config(
+    path: str, vocab_size: int, layers: int, width: int, positions: int
+) -> None:
+    """Writes the configuration of a model, with 4 heads or heads of 64."""
+    config = BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=max(4, width // 64),
+        intermediate_size=4 * width,
+        max_position_embeddings=positions,
+        type_vocab_size=2,
+    )
+    files.write_text(path, config.to_json_string())
 
 
 def _has_accent(word: str) -> bool:

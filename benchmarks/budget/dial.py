@@ -19,10 +19,11 @@ from benchmarks import tables
 from benchmarks.budget import hour
 from benchmarks.budget.inputs import Inputs
 from benchmarks.peers.inputs import read_text
-from benchmarks.programs import run_once, run_with_log, write_config
+from benchmarks.programs import run_once, run_with_log
 from data.settings import Settings, setting
 from data.storage import files
 from data.storage.json_files import read_json
+from demo import sizes
 from studies.engine.study_options import StudyData
 from training import program
 from training.config import flags
@@ -141,7 +142,7 @@ def _inputs(
         )
     config = f"{options.output_dir}/{model.name}.json"
     words = model.wordpieces or _WORDPIECES
-    write_config(config, words, model.layers, model.width, _POSITIONS)
+    sizes.write_config(config, words, model.layers, model.width, _POSITIONS)
     given = {
         "recipe": "budget",
         "train_batch_size": model.batch,

@@ -20,6 +20,7 @@ from benchmarks.budget.rungs import BASELINE
 from benchmarks.programs import require_known, run_once, run_with_log
 from data.settings import Settings, setting
 from data.storage import files
+from studies.engine.measures import MEASURES
 from studies.engine.study_options import StudyData
 from training import program
 from training.config import flags
@@ -38,12 +39,6 @@ RANDOM, ORIGINAL, GIVEN, TFIDF = "random", "original", "given", "tf-idf"
 SUBJECTIVITY = {f"subjectivity_{n}": n for n in (500, 2000, 8000)}
 _SIMILARITY, _TAGS, _SPANS = "similarity", "tags", "spans"
 TASKS = (*SUBJECTIVITY, _TAGS, _SIMILARITY, _SPANS)
-# Metric of a task, and what makes it a number from 0 to 100.
-_METRICS = {
-    _TAGS: ("token_accuracy", 100),
-    _SIMILARITY: ("spearman", 100),
-    _SPANS: ("f1", 1),
-}
 _FINETUNING = {
     "max_seq_length": _LENGTH,
     "train_batch_size": 32,
@@ -101,8 +96,8 @@ def main() -> None:
         place = folder / name / task
         make = functools.partial(models[name], name)
         run = functools.partial(_values, place, task, make, options, data)
-        if run_once(place, _settings(task), run, "result.json"):
-            hour_report.write(folder, tuple(models), TASKS)
+        run_once(place, _settings(task), run, "result.json")
+        hour_report.write(folder, tuple(models), TASKS)
 
 
 def _tasks(options: HourOptions, data: StudyData) -> Iterator[str]:
@@ -134,6 +129,8 @@ def _models(options: HourOptions, data: StudyData) -> dict[str, Any]:
     for text, minutes in itertools.product(options.texts, options.minutes):
         steps = round(minutes * options.updates_per_minute)
         name = f"{Path(text).name.split('.')[0].split('_')[0]}_{minutes}"
+        if name in models:
+            raise ValueError(f"--texts: two make {name}; rename one of them.")
         models[name] = pretrained(text, steps, "budget")
     if data.init_checkpoint:
         models[GIVEN] = lambda _: {"init_checkpoint": data.init_checkpoint}
@@ -212,7 +209,9 @@ def finetune(
         given |= task_flags(task, data)
     if task == _SPANS:
         del given["eval_batch_size"], given["explain_errors"]
-    metric, factor = _METRICS.get(task, ("accuracy", 100))
+    metric, factor = "accuracy", 100
+    if task not in SUBJECTIVITY:
+        metric, factor = MEASURES[task].metric, MEASURES[task].factor
     for seed in range(_SEED, _SEED + num_seeds):
         scores = run_task(place / f"run_{seed}", **given, seed=seed)
         yield factor * scores[metric]

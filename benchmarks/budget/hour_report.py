@@ -16,7 +16,9 @@ _COLUMNS = 3  # of the picture
 
 
 def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
-    """Writes the three files, of all that is done."""
+    """Writes the three files, of all that is done: `models` first."""
+    done = sorted(path.parts[-3] for path in folder.glob("*/*/result.json"))
+    models = [*dict.fromkeys((*models, *done))]
     found = {
         (model, task): result["values"]
         for model in models

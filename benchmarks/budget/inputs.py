@@ -54,18 +54,20 @@ class Inputs:
           ValueError: names the input.
         """
         path = str(self._folder / "inputs.json")
-        mine = {
-            "text": files.sha256(self._text),
-            "vocab_file": files.sha256(self._vocab_file),
-            "bert_config_file": files.sha256(self._config_file),
+        given = {
+            "text": self._text,
+            "vocab_file": self._vocab_file,
+            "bert_config_file": self._config_file,
         }
+        mine = {name: files.sha256(file) for name, file in given.items()}
         if not os.path.exists(path):
             write_json(path, mine)
         for name, value in read_json(path).items():
             if value != mine[name]:
                 raise ValueError(
-                    f"{self._folder} was begun with another --{name}; give "
-                    "another --output_dir, or the same file again."
+                    f"{self._folder} was begun with another file than "
+                    f"{given[name]} ({name}); give another --output_dir, or "
+                    "the same file again."
                 )
 
     def records(self, settings: Settings, part: str) -> Path:

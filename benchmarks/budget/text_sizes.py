@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.peers.inputs import read_text
-from benchmarks.programs import run_with_log, write_config
+from benchmarks.programs import run_with_log
 from benchmarks.tables import table
 from data.pretraining import corpus
 from data.settings import Settings, setting
@@ -88,7 +88,7 @@ def _make_records(out: Path, path: str, megabytes: float) -> None:
 
 def _pretrain(out: Path, options: SizesOptions) -> None:
     words = _num_words(out)
-    write_config(f"{out}/bert_config.json", words, 2, 128, LENGTH)
+    sizes.write_config(f"{out}/bert_config.json", words, 2, 128, LENGTH)
     run_with_log(
         out / "log.txt",
         "run_pretraining.py",

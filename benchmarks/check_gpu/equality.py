@@ -102,7 +102,8 @@ def repeats(request: Request) -> Found:
     first, second = (_run(**options)[1] for _ in range(2))
     with tempfile.TemporaryDirectory() as folder:
         for end in ({"stop_at_step": 7}, {}):
-            _, resumed = support.golden_run(folder, **options, **end)
+            given = options | end
+            _, resumed = support.golden_run(GOLDENS, folder, **given)
     # Without determinism a GPU adds in no fixed order. A CPU always does.
     is_promised = request.deterministic or not request.gpus
     for name, other in ("second run", second), ("resumed run", resumed):

@@ -26,6 +26,7 @@ from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs.made_from import facts_of
 from training.runs import classifier, pretraining, questions
+from training.start.source import Source
 
 _RECORDS = "*.tf_record*"  # with their manifests
 
@@ -129,6 +130,7 @@ class Programs:
             "bert_config_file": config_file,
             "vocab_file": vocab_file,
             "do_lower_case": not vocabulary.is_cased(vocab),
+            **Source(self._given).tokenizer_flags,
         }
 
     def _finetuning(self, options_class: type, job: Job) -> tuple[dict, Any]:

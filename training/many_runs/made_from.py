@@ -22,7 +22,7 @@ _FREE = {
     "eval_checkpoints",
     "vocab_file",  # the checksums of the records depend on it
     *(f"task_options.{name}_file" for name in ("train", "dev", "test")),
-    "task_options.id_column",
+    *("task_options.id_column", "task_options.tfds_data_dir"),
     *(f"distillation.{name}" for name in ("teacher_dir", "unlabeled_file")),
     *("finetuning.bert_config_file", "finetuning.init_checkpoint"),
     *("finetuning.eval_batch_size", "finetuning.predict_batch_size"),
