@@ -51,7 +51,8 @@ class AskingOptions(Settings):
         "Default: standard input."
     )
     context_file: str | None = optional(
-        "The text that all questions are about; each line is a question."
+        "The text that all questions are about; each line is a question. "
+        "Answers count a line's end as one character."
     )
     vocab_file: str | None = optional(
         "The model's vocabulary. Default: its folder's."

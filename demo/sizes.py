@@ -4,13 +4,12 @@ Without minutes the model has 2 layers of 128. Narrower ones are worse even for
 11,000 wordpieces of text.
 """
 
-import unicodedata
 from typing import NamedTuple
 
 from data.pretraining import corpus
 from data.storage import files, json_files
 from data.text.tokenization import BasicTokenizer
-from data.text.vocabulary import SPECIAL_TOKENS
+from data.text.vocabulary import SPECIAL_TOKENS, has_accent
 from modeling.config import BertConfig
 from training.config import recipes
 
@@ -65,7 +64,7 @@ def of_text(path: str, most_wordpieces: int | None, minutes: float) -> Sizes:
     """
     text = " ".join(files.read_lines(path))
     words = text.split()
-    share = sum(map(_has_accent, words)) / len(words)
+    share = sum(map(has_accent, words)) / len(words)
     lower = share <= _MOST_ACCENTS
     # Chinese characters are words.
     cut = BasicTokenizer(lower).tokenize(text)
@@ -107,10 +106,3 @@ def write_config(
         type_vocab_size=2,
     )
     files.write_text(path, config.to_json_string())
-
-
-def _has_accent(word: str) -> bool:
-    """Whether the tokenizer drops an accent of a lower-cased word."""
-    if word.isascii():
-        return False
-    return "Mn" in map(unicodedata.category, unicodedata.normalize("NFD", word))

@@ -39,7 +39,7 @@ _MARKUP = (
     (re.compile(r"(`{1,2}|\*{1,2}|\|)(?=\S)([^`*|]+?)(?<=\S)\1_{0,2}"), r"\2"),
     (re.compile(r"\s*(?:\[[#\d]+\]_?|<https?:[^>]*>)"), ""),  # notes, links
 )
-_ENDS_LIKE_SENTENCE = re.compile(r"[.!?…。！？][\"')\]”’」』）]*$")
+_ENDS_LIKE_SENTENCE = re.compile(r"[.!?…。！？؟۔։।॥።][\"')\]”’」』）]*$")
 _PLAIN_WORD = re.compile(
     r"""["'(]*[A-Za-z]+(?:['’/-][A-Za-z]+)*["')]*[,.;:!?]*["')]*"""
 )
@@ -114,7 +114,8 @@ def text_documents(lines: Iterable[str]) -> list[Document]:
         if is_text:
             parts = list(block)
             ends = list(filter(_ENDS_LIKE_SENTENCE.search, parts))
-            if 2 * len(ends) < len(parts):
+            # Without any stop, as in Thai, a line is a sentence.
+            if 0 < 2 * len(ends) < len(parts):
                 parts = [" ".join(parts)]
             found = map(split_sentences, parts)
             documents.append(list(itertools.chain.from_iterable(found)))

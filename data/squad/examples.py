@@ -165,6 +165,8 @@ def _questions(
         questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):
             asked = f"{where}, question {place}"
+            if isinstance(question, dict) and type(question.get("id")) is int:
+                question = question | {"id": str(question["id"])}  # as a key
             qas_id = _get(question, "id", str, asked)
             yield f"{asked} (id {qas_id!r})", paragraph, question
 

@@ -248,7 +248,7 @@ def decode_line(line: bytes, name: str, number: int) -> str:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
+        remedy = "convert it: `iconv -f ENCODING -t utf-8`, such as cp1252"
         if number == 1 and line.startswith(_GZIP):
             remedy = "the file is compressed: unpack it with `gunzip`"
         elif number == 1 and line.startswith(_UTF16):

@@ -117,6 +117,11 @@ class Conll(Task):
             return None
         labels = [row.text(column) for row in words]
         if set_name != "test":
+            if first.place(column) == self.word:
+                first.fail(
+                    f"the label column {column} is that of the words; expected "
+                    "more columns, with tabs or spaces between."
+                )
             rows.check_labels(labels, f"{first.path}, from line {first.line}")
         return to_bio(labels)
 

@@ -150,7 +150,8 @@ class Row(NamedTuple):
     def is_empty(self, column: Column) -> bool:
         """Whether the cell of a column is empty or missing."""
         value = self.value(column) if self.has(column) else None
-        return is_missing(value) or value == ""
+        is_blank = isinstance(value, str) and not value.strip()
+        return is_blank or is_missing(value)
 
     def text(self, column: Column) -> str:
         """Returns the text in a column; ValueError if there is none."""
@@ -230,7 +231,7 @@ def check_labels(labels: Iterable[str], where: str) -> None:
     Files with a label on each line cannot hold them; `where` is for the error.
     """
     for label in labels:
-        if label.splitlines() != [label]:
+        if not label.strip() or label.splitlines() != [label]:
             raise ValueError(
                 f"{where}: the label {label!r} is empty or has a line break; "
                 "rename it to one line, as labels.txt has it."

@@ -203,6 +203,9 @@ class UserTable(Task):
         """Returns the labels of a row, whether the task has them or not."""
         if self.kind in ("multilabel", "tagging"):
             labels = self._listed(row, self._label)
+            joined = self.kind == "multilabel" and self.label_separator
+            if joined and any(joined in label for label in labels):
+                row.fail(f"a label has {joined!r}; give --label_separator.")
         elif row.is_empty(self._label):
             row.fail(f"no label in column {self._label}; expected one.")
         else:

@@ -1,6 +1,7 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
 import os
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from data.storage.json_files import find_json, read_json
 
 # Files of Hugging Face: a fast tokenizer with its vocabulary, and added tokens.
 FAST, ADDED = "tokenizer.json", "added_tokens.json"
+_CASED_SHARE = 0.01  # of the wordpieces
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -174,26 +176,26 @@ def _wordpieces(path: str) -> list[str]:
 
 
 def is_cased(vocab: Mapping[str, int]) -> bool:
-    """Returns whether a vocabulary was made of text with capitals.
+    """Returns whether a vocabulary was made of text with capitals or accents.
 
     In a released cased vocabulary, a sixth of the wordpieces or more have
-    capitals; in an uncased one none; in the Chinese one two, <S> and <T>.
+    some; in an uncased one none; in the Chinese one two, <S> and <T>.
     """
-    return len(with_capitals(vocab)) > len(vocab) / 100
+    return len(cased_tokens(vocab)) > _CASED_SHARE * len(vocab)
 
 
 def warn_of_case(
     vocab: Mapping[str, int], vocab_file: str, do_lower_case: bool
 ) -> None:
     """Warns if the vocabulary was made for the other case."""
-    capitals = with_capitals(vocab)
-    if is_cased(vocab) and do_lower_case:
+    cased = cased_tokens(vocab)
+    if len(cased) > _CASED_SHARE * len(vocab) and do_lower_case:
         logging.warning(
-            "%s has %d wordpieces with capitals, such as %s, but text is "
-            "lower-cased; give --do_lower_case=false for a cased model.",
-            *(vocab_file, len(capitals), capitals[0]),
+            "%s has %d wordpieces with capitals or accents, such as %s, but "
+            "text loses both; give --do_lower_case=false for a cased model.",
+            *(vocab_file, len(cased), cased[0]),
         )
-    elif not capitals and not do_lower_case:
+    elif not cased and not do_lower_case:
         logging.warning(
             "%s has no wordpiece with a capital: with --do_lower_case=false "
             "most words with one become [UNK]; it is for cased models.",
@@ -201,9 +203,17 @@ def warn_of_case(
         )
 
 
-def with_capitals(vocab: Mapping[str, int]) -> list[str]:
-    """Returns the tokens that have capitals, without the special ones."""
-    return [t for t in vocab if t != t.lower() and not t.startswith("[")]
+def cased_tokens(vocab: Mapping[str, int]) -> list[str]:
+    """Returns the tokens with capitals or accents, without the special ones."""
+    words = (token for token in vocab if not token.startswith("["))
+    return [x for x in words if x != x.lower() or has_accent(x)]
+
+
+def has_accent(word: str) -> bool:
+    """Whether the tokenizer drops an accent of a lower-cased word."""
+    if word.isascii():
+        return False
+    return "Mn" in map(unicodedata.category, unicodedata.normalize("NFD", word))
 
 
 def num_ids(vocab: Mapping[str, int]) -> int:

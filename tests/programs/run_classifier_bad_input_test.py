@@ -42,7 +42,13 @@ def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
     vocabulary.warn_of_case(lower, "a.txt", do_lower_case=False)
     assert "a.txt has no wordpiece with a capital: with --do_" in caplog.text
     vocabulary.warn_of_case(cased, "b.txt", do_lower_case=True)
-    assert "b.txt has 1 wordpieces with capitals, such as The," in caplog.text
+    assert "b.txt has 1 wordpieces with capitals or" in caplog.text
+    accented = lower | {"\u0625\u062b": 3}  # of Arabic, which has no capitals
+    caplog.clear()
+    vocabulary.warn_of_case(accented, "c.txt", do_lower_case=False)
+    assert not caplog.text
+    vocabulary.warn_of_case(accented, "c.txt", do_lower_case=True)
+    assert "c.txt has 1 wordpieces with capitals or" in caplog.text
 
 
 def test_only_heads_may_differ(goldens):

@@ -253,7 +253,7 @@ def _places(
     labels: Sequence[str], names: Sequence[str]
 ) -> tuple[int | None, ...]:
     """Returns the place of each label in names; None = it is not there."""
-    for form in (lambda name: name.strip().casefold(), str.strip):
+    for form in (lambda name: name.strip().casefold(), str.strip, str):
         wanted, found = list(map(form, labels)), list(map(form, names))
         if all(len({*some}) == len(some) for some in (wanted, found)):
             break

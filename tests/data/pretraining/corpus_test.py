@@ -147,6 +147,10 @@ def test_text_with_one_sentence_a_line_stays_as_it_is():
     documents = make_documents(40)
     lines = "\n\n".join(map("\n".join, documents)).split("\n")
     assert corpus.text_documents(lines) == documents
+    # Thai has no stops: nothing says that lines are wrapped.
+    documents = [[line.rstrip(".") for line in x] for x in documents]
+    lines = [line.rstrip(".") for line in lines]
+    assert corpus.text_documents(lines) == documents
 
 
 def test_wrapped_text_is_joined_and_cut_into_documents():

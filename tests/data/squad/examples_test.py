@@ -210,6 +210,12 @@ def test_only_true_and_false_say_whether_a_question_is_impossible(
         read(options, "a b", asked)
 
 
+def test_an_id_that_is_a_number_becomes_text(read):
+    asked = question("x", answers=[("a", 0)]) | {"id": 51870}
+    (example,) = read(TRAIN, "a b", asked)
+    assert example.qas_id == "51870"
+
+
 def test_an_id_that_comes_twice_is_an_error(read):
     articles = [article(paragraph("a", question("7")))] * 2
     with pytest.raises(ValueError, match="json: two questions have the id '7'"):

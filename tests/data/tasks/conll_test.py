@@ -118,6 +118,7 @@ def test_a_test_set_may_be_without_labels(conll):
         ("a NN I-NP B-X\n", "sentence dev-0: label 'B-X', expected one of B-M"),
         ("a\tNN\tI-NP\t\n", "from line 1: the label '' is empty"),
         ("\tNN\tI-NP\tO\n", "line 1: the column of words is empty"),
+        ("a;NN;I-NP;O\n", "line 1: .*expected more columns, with tabs or"),
     ],
 )
 def test_a_wrong_line_is_an_error_with_its_place(conll, lines, message):

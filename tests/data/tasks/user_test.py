@@ -173,7 +173,9 @@ CHOICE = {"kind": "choice", "choice_columns": ["text"], "labels": ["0"]}
     [
         ({}, "a\tmaybe", "column 'label' is 'maybe', expected one of no, y"),
         ({"text_columns": ["x"]}, "a\tyes", "no column 'x'; it has text, lab"),
+        ({}, "a\t ", "no label in column 'label'; expected one"),
         ({"kind": "multilabel"}, "a\tyes,maybe", "is 'maybe', expected one"),
+        ({"kind": "multilabel"}, 'a\t["a,b"]', "','; give --label_separator"),
         (TAGGING, "a b\tyes", "1 labels for 2 words"),
         (TAGGING, "a\t[yes", "'label' is '\\[yes', expected a JSON list of"),
         (TAGGING, "['a']\tyes", r"'text' is .\['a'\]., expected a JSON list"),

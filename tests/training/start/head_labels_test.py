@@ -17,6 +17,7 @@ from tests.training.finetuning_support import (
     options_of,
 )
 from training.runs import classifier
+from training.start import first_weights
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 TASK = ["contradiction", "entailment", "neutral"]
@@ -305,3 +306,17 @@ def test_one_row_has_no_order(goldens, tmp_path, kind, caplog):
     )
     opened.finish(classifier.Inputs(opened.task, None, {}, {}))
     assert "output layer" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "places"),
+    [
+        (["Yes", "no"], ["no ", "yes"], (1, 0)),
+        (["a", "A", "b"], ["A", "a"], (1, 0, None)),
+        (["good", "good "], ["good ", "good"], (1, 0)),
+    ],
+)
+def test_labels_are_matched_by_as_much_as_tells_them_apart(
+    labels, names, places
+):
+    assert first_weights._places(labels, names) == places
