@@ -7,9 +7,9 @@ RUN useradd --create-home --uid=1000 bert
 WORKDIR /opt/bert
 
 # A layer of its own: it changes only when the versions do.
-COPY requirements.txt ./
+COPY requirements.txt requirements-litert.txt ./
 RUN pip install --no-cache-dir --disable-pip-version-check \
-    --requirement=requirements.txt
+    --requirement=requirements.txt --requirement=requirements-litert.txt
 
 COPY *.py LICENSE ./
 COPY configs configs

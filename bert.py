@@ -90,8 +90,7 @@ class Model(VectorMethods):
         if found := _export_of(folder):
             self._refuse_for_export(settings | options)
             self._predictors[()], self.kind = found, found.kind
-            if hasattr(found, "encode"):
-                self._vectors = found
+            self._vectors = found
             return
         import modeling
         from data.storage import files

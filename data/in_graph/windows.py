@@ -33,12 +33,10 @@ class GraphWindows(NamedTuple):
         `places` are int64 [N, K] in the rows; False for those outside of the
         text. See `text.spans.spans`.
         """
-
-        def of_question(values):  # [N, 1, windows of the question]
-            rows = tf.RaggedTensor.from_value_rowids(values, self.question)
-            return tf.gather(rows.to_tensor(), self.question)[:, tf.newaxis]
-
-        starts, lengths = map(of_question, (self.doc_start, self.doc_length))
+        is_near, there = self._near()
+        starts = tf.gather(self.doc_start, there)[:, tf.newaxis]
+        lengths = tf.where(is_near, tf.gather(self.doc_length, there), 0)
+        lengths = lengths[:, tf.newaxis]
         shift = (self.doc_start - self.doc_offset)[:, tf.newaxis]
         left = (places + shift)[..., tf.newaxis] - starts
         least = tf.minimum(left, lengths - 1 - left)
@@ -47,7 +45,26 @@ class GraphWindows(NamedTuple):
         best = tf.argmax(tf.where(least >= 0, score, -1.0), axis=-1)
         own = places - self.doc_offset[:, tf.newaxis]
         is_text = (own >= 0) & (own < self.doc_length[:, tf.newaxis])
-        return is_text & (best == self.number[:, tf.newaxis])
+        return is_text & (best == tf.shape(there, tf.int64)[1] // 2)
+
+    def _near(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """The windows that may share a wordpiece with each window, in order.
+
+        Comparing with all of them would take the square of a text's memory.
+        Returns bool and int64 [N, near windows], whether such a window of the
+        question exists, and its place; the window itself is in the middle.
+        """
+        stride = self.doc_start // tf.maximum(self.number, 1)
+        stride = tf.where(self.number > 0, stride, tf.int64.max)
+        longest = tf.reduce_max(tf.concat([self.doc_length, [0]], axis=0))
+        least = tf.reduce_min(tf.concat([stride, [tf.int64.max]], axis=0))
+        reach = tf.maximum((longest - 1) // least, 0)
+        count = tf.size(self.question, tf.int64)
+        others = tf.range(count)[:, tf.newaxis] + tf.range(-reach, reach + 1)
+        there = tf.clip_by_value(others, 0, tf.maximum(count - 1, 0))
+        question = tf.gather(self.question, there)
+        is_same = question == self.question[:, tf.newaxis]
+        return is_same & (there == others), there
 
 
 def make_windows(

@@ -49,6 +49,11 @@ def test_bars_in_a_text_make_no_pair(golden_model):
     assert words == ["[CLS]", "a", "|", "|", "|", "b", "[SEP]"]
 
 
+def test_half_a_surrogate_pair_is_dropped_as_by_an_export(golden_model):
+    whole, half = golden_model.encode(["the man", "the m\ud800an"])
+    close(half, whole)
+
+
 def test_attention_of_a_text(golden_model, three_layers, tmp_path):
     text = "Caf\u00e9 unaffable!"
     options = {"layers": (0,), "attention": True}

@@ -107,7 +107,7 @@ class _Classifier(LiteAnswers):
 class _Tagger(_Classifier):
     def answer(self, text):
         spans = self._tokenizer.spans(text)
-        words = [text[start:end] for start, end in spans]
+        words = [word for word, _ in self._tokenizer.words(text)]
         labels, scores = self.label_words(words)
         return {
             "starts": [start for start, _ in spans],

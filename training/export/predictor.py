@@ -51,6 +51,8 @@ class Predictor:
         of these, or an export without a signature that takes texts.
         """
         version = find_version(folder)
+        if litert_model.find(os.fspath(folder)):
+            raise ValueError(f"{folder} is of LiteRT; load it by bert.load.")
         if not version:
             serving = saved_model.load(folder)
             return cls(serving.signatures, serving.description.kind)

@@ -109,8 +109,9 @@ def _warn_of_other_model(
     before, read = now, model_folder.read_description
     with contextlib.suppress(ValueError):  # damaged: a server has it already
         before = read(os.path.join(folder, "assets")) or read(folder) or now
+    names = ("task_name", "kind", "is_pair", "labels")
     old, new = (
-        {name: in_flag(facts.get(name)) for name in ("kind", "labels")}
+        {name: in_flag(facts.get(name)) for name in names}
         for facts in (before, now)
     )
     if changed := manifests.changes(old, new):

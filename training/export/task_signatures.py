@@ -60,7 +60,8 @@ class TaskServing(Serving):
         alone = " It was trained on sentences with the text around them."
         calibrated = (
             " Its probabilities are calibrated by the temperature "
-            f"{self.calibration.temperature:.4f}, and its thresholds fitted."
+            f"{self.calibration.temperature:.4f}, and its thresholds fitted; "
+            "metrics of an evaluation are those without both."
         )
         # A tagged text loses no words.
         long = "continue in more rows" if said.kind == "tagging" else "are cut"

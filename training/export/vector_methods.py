@@ -163,7 +163,7 @@ class VectorMethods:
                 f"{self.folder} is of the kind {self.kind}, not vectors; pass "
                 "kind='vectors' to load(), or the folder of such a model."
             )
-        return self._vectors or self._text_vectors()
+        return self._vectors
 
     def _text_vectors(self) -> "TextVectors":
         if not self.loaded:

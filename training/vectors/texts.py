@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from data.text.tokenization import whole_characters
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import RowMaker, TextRow
 from data.vectors.vector_files import LineVectors
@@ -96,7 +97,8 @@ class TextVectors:
             )
         if second := "".join(texts[1:]):
             require_pairs(self.loaded.config, f"texts[{number}]")
-        return self._rows.pair(texts[0], second, number)
+        first, second = map(whole_characters, (texts[0], second))
+        return self._rows.pair(first, second, number)
 
     def encode(
         self,
@@ -124,7 +126,7 @@ class TextVectors:
     def rows(self, texts: Iterable[str], prompt: str) -> Iterator[TextRow]:
         """Yields the rows of texts, with a prompt before each."""
         for number, text in enumerate(texts):
-            yield self._rows.single(prompt + text, number)
+            yield self._rows.single(whole_characters(prompt + text), number)
 
     def sentence_extractor(self, batch_size: int) -> Extractor:
         """Returns what computes the model's own vectors before `finished`."""

@@ -295,6 +295,8 @@ def test_texts_of_another_form_are_refused(wide):
     message = r"texts\[1\] is .*, expected text_a and"
     with pytest.raises(ValueError, match=message):
         answers.predict([("a", "b"), "c"])
+    with pytest.raises(ValueError, match="is of LiteRT; load it by bert.load"):
+        Predictor.load(str(wide[1]))
 
 
 @pytest.mark.parametrize(

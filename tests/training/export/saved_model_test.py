@@ -279,9 +279,11 @@ def test_a_version_of_another_model_is_told(finished, options, made, caplog):
     saved_model.run(options)
     saved_model.run(options)
     assert "another model" not in caplog.text
-    change_description(finished / "export/2/assets", labels=["x", "y"])
+    changes = {"labels": ["x", "y"], "task_name": "other"}
+    change_description(finished / "export/2/assets", **changes)
     saved_model.run(options)
     assert "version 2 is another model's (labels x,y -> " in caplog.text
+    assert "task_name other -> " in caplog.text
 
 
 def test_a_description_of_another_version_is_named(finished):
