@@ -98,7 +98,7 @@ def load(
         Face, which does not say.
       vocab_file: path of the vocabulary; None = the folder's.
       do_lower_case: whether text is lower-cased; None = what the folder says,
-        else whether the vocabulary has no capitals.
+        else whether the vocabulary has no capitals and no accents.
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       **options: other arguments of `BertModel`.
 

@@ -30,7 +30,7 @@ class TextEncoder(keras.layers.Layer):
         order or with their ids.
       max_seq_length: most wordpieces of a row; None = what the folder says.
       do_lower_case: None = what the folder says, or whether the vocabulary has
-        no capitals.
+        no capitals and no accents.
       never_split: tokens that stay whole, such as `[MASK]`; None = the
         folder's.
 

@@ -27,7 +27,7 @@ class ConversionOptions(Options):
     )
     do_lower_case: bool | None = optional(
         "Whether a checkpoint's text was lower-cased. Default: as its run "
-        "says, else whether the vocabulary has no capitals."
+        "says, else whether the vocabulary has no capitals and no accents."
     )
     output_format: str | None = optional(
         "Format to write. Default: the one that the model does not have.",
