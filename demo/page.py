@@ -74,8 +74,7 @@ def _neighbors(out: Path, model: "bert.Model") -> list[list[str]]:
     # Words of more than three letters first, but for scripts without them.
     longer = [i for i, word in enumerate(words) if len(word) > 3]
     is_enough = len(longer) > _SKIPPED + _NUM_WORDS
-    chosen = longer if is_enough else [*range(len(words))]
-    chosen = chosen[_SKIPPED if len(chosen) > _SKIPPED + _NUM_WORDS else 0 :]
+    chosen = longer[_SKIPPED:] if is_enough else [*range(len(words))]
     rows = []
     for i in chosen[:: max(1, min(10, len(chosen) // _NUM_WORDS))][:_NUM_WORDS]:
         best = np.argsort(-(table @ table[i]))[1 : _NUM_NEIGHBORS + 1]

@@ -37,11 +37,11 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_345,
+    "data": 9_346,
     "training": 11_153,
     "modeling": 3_821,
     "studies": 1_379,
-    "demo": 386,
+    "demo": 385,
     "programs": 762,
 }
 MOST_DOCSTRINGS = 8_200

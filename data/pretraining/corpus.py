@@ -20,7 +20,7 @@ from pydoc_data import topics
 
 from absl import logging
 
-from data.pretraining.sentences import split_sentences
+from data.pretraining.sentences import STOPS, split_sentences
 from data.storage import files, outputs
 
 Document = list[str]  # sentences
@@ -39,7 +39,9 @@ _MARKUP = (
     (re.compile(r"(`{1,2}|\*{1,2}|\|)(?=\S)([^`*|]+?)(?<=\S)\1_{0,2}"), r"\2"),
     (re.compile(r"\s*(?:\[[#\d]+\]_?|<https?:[^>]*>)"), ""),  # notes, links
 )
-_ENDS_LIKE_SENTENCE = re.compile(r"[.!?…。！？؟۔։।॥።][\"')\]”’」』）]*$")
+# A semicolon asks in Greek only.
+_STOP = f"[{STOPS.replace(';', '')}]"
+_ENDS_LIKE_SENTENCE = re.compile(_STOP + r"[\"')\]”’」』）]*$")
 _PLAIN_WORD = re.compile(
     r"""["'(]*[A-Za-z]+(?:['’/-][A-Za-z]+)*["')]*[,.;:!?]*["')]*"""
 )

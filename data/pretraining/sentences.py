@@ -14,7 +14,7 @@ import re
 _SPACED = ".!?…؟۔։።;\u037e"
 # Stops that need no white space: Chinese and Japanese, Hindi, Khmer, Burmese.
 _UNSPACED = "。！？｡।॥។။"
-_STOPS = _SPACED + _UNSPACED
+STOPS = _SPACED + _UNSPACED
 # Characters that belong to the sentence directly after its stop. German text
 # closes with “.
 _CLOSING = "\"'”’“‘»«›‹)\\]}"
@@ -26,14 +26,14 @@ _OPENING = "\"'“‘”’„‚«»‹›`(\\[{¿¡（「『【《〈〔［｛
 # is linear.
 _STOP = re.compile(
     rf"""
-    ([{_STOPS}](?<![{_STOPS}]{{2}})[{_STOPS}]*+  # all of `?!`, from its first
+    ([{STOPS}](?<![{STOPS}]{{2}})[{STOPS}]*+  # all of `?!`, from its first
     (?<![^\u0370-\u03ff\u1f00-\u1fff];)          # ; asks in Greek only
     (?:(?<=[{_UNSPACED}])[{_CLOSING_UNSPACED}]*+(?![，、；：])
     |(?:[{_CLOSING}]
        |[ \u00a0\u202f]»(?!\S)                    # French: space before »
      )*+(?=\s)))
     (\s*+)
-    [\s{_OPENING}–—-]*+(?=([^\s{_STOPS},:)\]}}]))
+    [\s{_OPENING}–—-]*+(?=([^\s{STOPS},:)\]}}]))
     """,
     re.VERBOSE,
 )

@@ -6,21 +6,13 @@ import weakref
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, PretrainingModel
+from modeling import PretrainingModel
+from tests.support.small_model import SMALL
 from training.config.run_options import TrainOptions
 from training.inference import Evaluator
 from training.loop import optimizers
 from training.loop.lamb import Lamb
 from training.loop.steps import TrainSteps
-
-CONFIG = BertConfig(
-    vocab_size=20,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=8,
-)
 
 
 def a_batch():
@@ -36,7 +28,7 @@ def a_batch():
 
 def graph_of_training(fuse=False, gradient_checkpointing=False):
     model = PretrainingModel(
-        CONFIG, gradient_checkpointing=gradient_checkpointing
+        SMALL, gradient_checkpointing=gradient_checkpointing
     )
     options = TrainOptions(
         output_dir="unused", train_batch_size=1, num_train_steps=1, fuse=fuse
@@ -51,7 +43,7 @@ def graph_of_training(fuse=False, gradient_checkpointing=False):
 
 
 def graph_of_evaluation():
-    evaluator = Evaluator(PretrainingModel(CONFIG))
+    evaluator = Evaluator(PretrainingModel(SMALL))
     batches = iter(tf.data.Dataset.from_tensors(a_batch()))
     traced = evaluator._step.get_concrete_function(batches)
     return weakref.ref(traced.graph)
