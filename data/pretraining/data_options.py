@@ -126,9 +126,9 @@ class Wordpieces(NamedTuple):
 
     `ids` are all ids in the vocabulary's order, from which random tokens are
     drawn; `starts_word` is False for each id whose token begins with `##`.
-    `num_ids` is the number of ids, if a token that continues a word may have
-    this added to its id (see `data.pretraining.words`), and `starts_word` is
-    twice as long; 0 = only `##` continues a word.
+    `num_ids` is the number of ids, if each token that continues a word has
+    this added to its id (see `data.pretraining.words`): `starts_word` is twice
+    as long, and False for the second half; 0 = `##` continues a word.
     """
 
     cls_id: int
@@ -144,11 +144,11 @@ class Wordpieces(NamedTuple):
     ) -> Self:
         """Reads the facts from a vocabulary: token -> id.
 
-        `with_words`: whether ids may say that a token continues a word.
+        `with_words`: whether ids say that a token continues a word.
         """
         starts_word = [True] * (max(vocab.values()) + 1)
         for token, token_id in vocab.items():
-            starts_word[token_id] = not token.startswith("##")
+            starts_word[token_id] = with_words or not token.startswith("##")
         num_ids = len(starts_word) if with_words else 0
         starts_word += num_ids * [False]
         special = (vocab[token] for token in ("[CLS]", "[SEP]", "[MASK]"))

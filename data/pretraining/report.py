@@ -49,10 +49,19 @@ def log_counts(
             "are longer than an example and are cut. Give one sentence on each "
             "line, or pass --split_sentences with --num_processes."
         )
+    most = options.max_predictions_per_seq * examples
+    wanted = min(options.masked_lm_prob * tokens, most)
+    masked = counts.get("masked", 0)
+    if masked < wanted / 2 and options.masking == "static":
+        logging.warning(
+            f"{masked:,} tokens are masked, of about {wanted:,.0f} wanted: "
+            "words are too long for --do_whole_word_mask. Pass "
+            "--word_segmenter for a text without spaces."
+        )
     padding = 1 - tokens / (examples * options.max_seq_length)
     logging.info(
         f"Wrote {examples:,} examples, {tokens:,} tokens "
-        f"({counts.get('masked', 0) / tokens:.1%} masked), padding "
+        f"({masked / tokens:.1%} masked), padding "
         f"{padding:.1%}, unknown tokens {unknown:.2%}; {seconds:.1f} s, "
         f"{examples / seconds:,.0f} examples/s",
     )

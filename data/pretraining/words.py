@@ -26,7 +26,8 @@ def encoder(tokenizer: FullTokenizer, name: str) -> Callable[[str], list[int]]:
     """Returns a function of a line: ids that say which continue a word.
 
     These are the tokenizer's ids. A token that is within a word, but not its
-    first, has the number of ids added. Punctuation is always a word. `name` is
+    first, has the number of ids added. Punctuation is always a word. In text
+    without spaces, such as Thai, a word may begin with a `##` token. `name` is
     what `--word_segmenter` says, checked by `check_name`; the function raises
     ValueError if the words of the segmenter are not those of the line.
     """
@@ -41,11 +42,13 @@ def encoder(tokenizer: FullTokenizer, name: str) -> Callable[[str], list[int]]:
         ids = []
         place, is_joined = 0, False
         for token, pieces in cut(text):
-            is_word = token[0].isalnum()
-            continues = is_word and is_joined and place not in starts
-            ids += [vocab[piece] + continues * num_ids for piece in pieces]
-            place += len(token)
-            is_joined = is_word
+            end, is_word = place + len(token), token[0].isalnum()
+            is_joined = is_joined and is_word
+            for piece in pieces:
+                continues = is_joined and place not in starts
+                ids.append(vocab[piece] + continues * num_ids)
+                place, is_joined = place + len(piece.removeprefix("##")), True
+            place, is_joined = end, is_word
         return ids
 
     return encode
