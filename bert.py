@@ -97,8 +97,8 @@ class Model(VectorMethods):
         from training.start import description
         from training.vectors.texts import TextVectors
 
-        if folder and "://" not in folder and files.exists(folder):
-            folder = os.path.abspath(folder)  # its files are read later, too
+        if files.exists(folder):
+            folder = _absolute(folder)  # its files are read later, too
         self.loaded = modeling.load(folder, **options)
         description.warn_if_unfinished(folder, self.loaded.description)
         self.kind = self.loaded.kind
@@ -289,6 +289,11 @@ def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
     return Predictor.load(folder) if find_version(folder) else None
 
 
+def _absolute(path: str) -> str:
+    """The path of a local folder in whatever directory later code runs."""
+    return os.path.abspath(path) if path and "://" not in path else path
+
+
 def finetune(
     train: Any,
     folder: str,
@@ -338,7 +343,7 @@ def finetune(
     from training.many_runs import table_run
 
     tables = {"train": train, "dev": dev, "test": test}
-    folders = os.fspath(folder), os.fspath(output_dir)
+    folders = os.fspath(folder), _absolute(os.fspath(output_dir))
     settings |= {"kind": kind, "text": text, "label": label, "on_step": on_step}
     return table_run.run(tables, *folders, **settings)
 
@@ -357,5 +362,5 @@ def train_vectors(
     from training.many_runs import table_run
 
     tables = {"train": train, "dev": dev}
-    folders = os.fspath(folder), os.fspath(output_dir)
+    folders = os.fspath(folder), _absolute(os.fspath(output_dir))
     return table_run.train_vectors(tables, *folders, **settings)

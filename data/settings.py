@@ -204,10 +204,10 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
 
 def _converted(field: Field, value: Any) -> Any:
     """Converts a value to a field's type; refuses other types."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()  # from NumPy
     if field.setting and field.setting.parse:
         return field.setting.parse(value)
+    if hasattr(value, "tolist"):
+        value = value.tolist()  # from NumPy
     if value is None and field.is_optional:
         return None
     kind = field.item or field.type

@@ -186,11 +186,16 @@ class BertModel(layers.DropoutLayer):
         found = find(folder)
         bert = cls(found.read_config(), **options)
         # A name, or a Keras scope around it, is not in the checkpoint's names.
-        named, start = {}, f"{bert.path}/"
+        # Embeddings of another encoder have its name.
+        named, scope = {}, bert.config.encoder_name
+        scopes = {
+            f"{bert.path}/": f"{scope}/",
+            f"{bert.embeddings.path}/": f"{scope}/embeddings/",
+        }
         for name, variable in checkpoints.variables_by_name([bert]).items():
-            if name.startswith(start):
-                rest = name.removeprefix(start)
-                name = f"{bert.config.encoder_name}/{rest}"
+            for own, known in scopes.items():
+                if name.startswith(own):
+                    name = known + name.removeprefix(own)
             named[name] = variable
         report = checkpoints.init_from_checkpoint(found.weights, named)
         report.log()

@@ -1,6 +1,7 @@
 """Wordpiece + segment + position embeddings (the paper's figure 2)."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -92,7 +93,7 @@ class Embeddings(layers.DropoutLayer):
         super().__init__(config, name=name, autocast=False, **kwargs)
         self.use_one_hot_embeddings = use_one_hot_embeddings
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
-        self._given = None
+        self._given = threading.local()  # other threads look words up
 
     def __call__(self, input_ids, *args, **kwargs):
         """Calls the layer; see `call`."""
@@ -125,11 +126,11 @@ class Embeddings(layers.DropoutLayer):
 
         Gradients by them say what the words do.
         """
-        self._given = vectors
+        self._given.vectors = vectors
         try:
             yield
         finally:
-            self._given = None
+            del self._given.vectors
 
     def call(
         self,
@@ -149,11 +150,11 @@ class Embeddings(layers.DropoutLayer):
         token_type_ids = as_ids(token_type_ids, "token_type_ids")
         seed = self.seed_of_call(training, dropout_seed)
         words = tf.convert_to_tensor(self.word_embeddings)
-        if self._given is not None:
-            x = self._given
+        if hasattr(self._given, "vectors"):
+            x = self._given.vectors
         elif self.use_one_hot_embeddings:
             table = tf.cast(words, self.compute_dtype)
-            x = tf.cast(self._one_hot_lookup(table, input_ids), tf.float32)
+            x = tf.cast(self._one_hot_lookup(table, input_ids), words.dtype)
         else:
             x = tf.gather(words, input_ids)
         # With few rows, the matrix product is faster on every device.

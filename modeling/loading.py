@@ -100,13 +100,15 @@ def load(
       do_lower_case: whether text is lower-cased; None = what the folder says,
         else whether the vocabulary has no capitals and no accents.
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      **options: other arguments of `BertModel`.
+      **options: other arguments of `BertModel` but `name` and `output_key`.
 
     Raises:
       FileNotFoundError: the folder has no model, or a file of it is missing.
       ValueError: the folder holds several models, one of an unknown kind, or
         files that are damaged or do not fit each other.
     """
+    if wrong := {"name", "output_key"} & options.keys():
+        raise ValueError(f"{min(wrong)} is for BertModel.from_folder alone.")
     found = find(folder)
     config = found.read_config()
     checkpoint = checkpoints.open_checkpoint(found.weights)

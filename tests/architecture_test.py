@@ -37,12 +37,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_357,
-    "training": 11_153,
-    "modeling": 3_821,
+    "data": 9_367,
+    "training": 11_175,
+    "modeling": 3_827,
     "studies": 1_379,
     "demo": 385,
-    "programs": 762,
+    "programs": 764,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -24,6 +24,11 @@ _PREEMPTED = (
     "run has saved its step; the same command resumes. Exit code "
     f"{preemption.EXIT_CODE}: try again."
 )
+_LOST = (
+    "a TPU or another machine went away; the same command starts again, a "
+    f"training run from its last checkpoint. Exit code {preemption.EXIT_CODE}: "
+    "try again."
+)
 _INTERRUPTED = (
     "interrupted: files appear whole or not at all; the same command starts "
     "again, a training run from its last checkpoint."
@@ -121,6 +126,8 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
     except BrokenPipeError:  # such as `ask.py ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)  # as a shell reports it
+    except files.lost_machine_errors() as error:
+        _end(f"{error}\n{_LOST}", preemption.EXIT_CODE)
     except Exception as error:
         is_expected = isinstance(error, (*_EXPECTED, *files.op_errors()))
         if is_expected and logging.get_verbosity() < logging.DEBUG:

@@ -74,6 +74,16 @@ def op_errors() -> tuple[type[Exception], ...]:
     return (loaded.errors.OpError,) if loaded else ()
 
 
+def lost_machine_errors() -> tuple[type[Exception], ...]:
+    """Those of `op_errors` that say that a TPU or another host went away.
+
+    Source: `_PREEMPTION_ERRORS` of tf.compat.v1.train.MonitoredSession.
+    """
+    if not (loaded := sys.modules.get("tensorflow")):
+        return ()
+    return loaded.errors.UnavailableError, loaded.errors.AbortedError
+
+
 def open_read(path: str) -> IO[bytes]:
     """Opens a file for reading bytes."""
     return _storage(path).GFile(path, "rb")

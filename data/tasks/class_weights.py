@@ -23,6 +23,9 @@ def parse_weights(given: Any) -> ClassWeights:
     Returns a tuple of numbers in the order of the labels (from a list or text
     with commas), label -> number, or `balanced`.
     """
+    if hasattr(given, "to_dict"):  # a pandas.Series has labels
+        given = given.to_dict()
+    given = given.tolist() if hasattr(given, "tolist") else given
     if given == BALANCED:
         return given
     if isinstance(given, str):

@@ -256,7 +256,8 @@ class _ProcessorTask(Task):
         self._processor = processor
         self.kind = processor.kind
         self.metrics = tuple(processor.metrics)
-        self.labels = tuple(processor.get_labels() or ())
+        # Some of the original's own notebooks have numbers.
+        self.labels = tuple(map(str, processor.get_labels() or ()))
 
     def read(self, set_name: str) -> Iterator[Example]:
         """Yields the examples of the processor's method for the set."""
@@ -269,9 +270,12 @@ class _ProcessorTask(Task):
                 f"{type(self._processor).__name__} is not implemented."
             ) from error
         for example in examples:
-            if set_name == "test" and isinstance(example, InputExample):
+            if isinstance(example, InputExample):
                 # The original requires a dummy label in test examples.
-                example = dataclasses.replace(example, label=None)
+                label = None if set_name == "test" else example.label
+                if self.kind == "classification" and label is not None:
+                    label = str(label)
+                example = dataclasses.replace(example, label=label)
             yield example
 
 

@@ -142,7 +142,8 @@ def require_fit(
         raise ValueError(
             f"{checkpoint.prefix} does not fit the configuration:\n  {shown}\n"
             f"{len(wrong)} variables differ. Use its own bert_config.json "
-            "(--bert_config_file), or another --init_checkpoint."
+            "(--bert_config_file), or another --init_checkpoint: those of "
+            "TensorFlow 2 and TF Hub have other names."
         )
     return report
 

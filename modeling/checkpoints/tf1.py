@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from data.storage import files
 
-SLOTS = ("adam_m", "adam_v")
+SLOTS = ("adam_m", "adam_v", "Adam", "Adam_1")
 LOSS_SCALE = "loss_scale"
 LOSS_SCALE_GOOD_STEPS = "loss_scale_good_steps"
 GLOBAL_STEP = "global_step"
@@ -70,14 +70,8 @@ def latest_name(folder: str) -> str | None:
 
 
 def has_run(folder: str) -> bool:
-    """Returns whether a folder holds checkpoints of a run.
-
-    A run that is killed before it writes the `checkpoint` file resumes from
-    them, too.
-    """
-    return files.exists(os.path.join(folder, "checkpoint")) or bool(
-        files.find_in(folder, "model.ckpt-*.index")
-    )
+    """Returns whether a folder holds checkpoints of a run."""
+    return bool(files.find_in(folder, "model.ckpt-*.index"))
 
 
 def write_state(folder: str, names: Sequence[str]) -> None:

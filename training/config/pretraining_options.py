@@ -104,8 +104,6 @@ class PretrainingOptions(Options):
 
     def _check(self) -> None:
         reads = self.do_train or self.do_eval
-        device = self.device
-        on_tpu = device.use_tpu or device.distribution_strategy == "tpu"
         if not (reads or self.do_predict or self.strip_checkpoint):
             raise ValueError(
                 "At least one of `do_train` or `do_eval` must be True (or "
@@ -118,7 +116,7 @@ class PretrainingOptions(Options):
         self._need("do_predict", "predict_file")
         self._need("eval_every_steps", "eval_file")
         self._need("continue_from", "do_train")
-        if self.group_by_length and on_tpu:
+        if self.group_by_length and self.device.on_tpu:
             raise ValueError(
                 "--group_by_length cuts batches to different lengths, but a "
                 "TPU needs one; leave --group_by_length out."
@@ -155,8 +153,8 @@ class PretrainingOptions(Options):
         share, train = self.short_rows_share, self.train
         if not share:
             return [(1.0, False)]
-        last = round(share * train.num_train_steps)
-        if not train.num_train_minutes and train.last_step <= last:
+        ends = train.last_step <= round(share * train.num_train_steps)
+        if share == 1 or (ends and not train.num_train_minutes):
             return [(1.0, True)]
         return [(share, True), (1.0, False)]
 

@@ -67,6 +67,11 @@ class DeviceOptions(Options):
         if self.distribution_strategy != "tpu":
             self._exclude("use_tpu", "distribution_strategy")
 
+    @property
+    def on_tpu(self) -> bool:
+        """Whether a TPU computes."""
+        return self.use_tpu or self.distribution_strategy == "tpu"
+
 
 class LogOptions(Options):
     """How a program writes its log."""

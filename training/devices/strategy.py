@@ -41,8 +41,7 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         is malformed, or TensorFlow does not see the GPU.
     """
     kind, cluster = options.distribution_strategy, cluster_of(options)
-    on_tpu = options.use_tpu or kind == "tpu"
-    if not on_tpu:
+    if not options.on_tpu:
         found = gpus.seen()
         gpus.check_seen(found, os.environ)
         gpus.why_not_compiled(found)  # before TensorFlow takes their memory
@@ -52,7 +51,7 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         tf.config.experimental.enable_op_determinism()
     if cluster:
         strategy = _connect(cluster)
-    elif on_tpu:
+    elif options.on_tpu:
         strategy = _tpu_strategy(options)
     else:
         strategy = tf.distribute.get_strategy()  # one device

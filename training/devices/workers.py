@@ -68,7 +68,7 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
             for job in ("chief", "worker")
             for i, address in enumerate(jobs.get(job, []))
         }
-        if not jobs or [*members] == [("worker", 0)]:
+        if not jobs or len(members) == 1:
             return None
         task = config["task"]
         own = [*members].index((task["type"], int(task["index"])))

@@ -80,8 +80,9 @@ class Teacher:
         """Its logits of every record, in the order of the file."""
         strategy = create_strategy(options.device)
         with strategy.scope():
-            dtype = policy_of(options.device)
-            loaded = modeling.load(self.folder, dtype=dtype)
+            how = {"use_one_hot_embeddings": is_tpu(strategy)}
+            how["dtype"] = policy_of(options.device)
+            loaded = modeling.load(self.folder, **how)
             model = loaded.model
             collector = OutputCollector(
                 model, lambda batch: {"logits": model.logits(batch)}

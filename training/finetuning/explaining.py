@@ -211,7 +211,7 @@ def number_of(options: ClassifierOptions, model: Any) -> int:
     # In 16 bits the words add up to the scores too seldom, and a TPU compiles
     # each of the many shapes.
     is_exact = model.bert.compute_dtype == "float32"
-    is_quick = not options.finetuning.device.use_tpu
+    is_quick = not options.finetuning.device.on_tpu
     return _NUM_SHADED * (can and is_exact and is_quick)
 
 

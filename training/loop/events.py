@@ -54,7 +54,7 @@ class MetricLog:
 
     def tell(
         self, names: Sequence[str], metrics: np.ndarray, last_step: int
-    ) -> Exception | None:
+    ) -> BaseException | None:
         """Calls `on_step` for each step of a call; see `add`.
 
         Returns what it raised, with a note for the user.
@@ -67,7 +67,8 @@ class MetricLog:
             values = dict(zip(names, map(losses.mean, row), strict=True))
             try:
                 on_step(step, values)
-            except Exception as error:  # noqa: BLE001, it is raised later
+            # KeyboardInterrupt too: a notebook's stop loses no step.
+            except BaseException as error:  # noqa: BLE001, it is raised later
                 error.add_note(
                     f"on_step raised this at step {step}. Step {last_step} is "
                     f"saved in {self._options.output_dir}: the same call "

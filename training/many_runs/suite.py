@@ -118,6 +118,8 @@ def _each(
     for name in trials.one_by_one("Task", tasks, device, failures):
         try:
             outcomes[name] = run(tasks[name])
+        except files.lost_machine_errors():
+            raise  # the next task would fail, too
         except may_fail as error:
             logging.error("%s failed: %s", name, error)
             failures[name] = str(error)

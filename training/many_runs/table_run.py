@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -151,8 +152,11 @@ def _written(
 
     `given` are the names of all tables of the call, also of those in files.
     """
-    device = options.finetuning.device
-    with session.joined(device, options.output_dir) as output_dir:
+    device, at_end = options.finetuning.device, contextlib.ExitStack()
+    with at_end, session.joined(device, options.output_dir) as output_dir:
+        # A run sets its seed; the caller goes on with its own random numbers.
+        at_end.callback(random.setstate, random.getstate())
+        at_end.callback(np.random.set_state, np.random.get_state())
         data_dir = os.path.join(output_dir, _FOLDER)
         paths = {name: _path(data_dir, name) for name in rows}
         stale = _stale(output_dir, data_dir, given) if rows else []

@@ -30,8 +30,10 @@ def with_vocab_size(
     size, train = _vocab_size(options), options.train
     for folder in filter(None, (train.output_dir, train.continue_from)):
         path = os.path.join(folder, model_folder.CONFIG)
-        if tf1.has_run(folder) and files.exists(path):
-            kept = BertConfig.from_json_file(path).vocab_size
+        if tf1.has_run(folder):
+            # The original keeps no configuration.
+            is_there = files.exists(path)
+            kept = is_there and BertConfig.from_json_file(path).vocab_size
             if size and kept in vocabulary.padded_sizes(size):
                 return dataclasses.replace(config, vocab_size=kept)
             return config

@@ -19,7 +19,7 @@ from modeling.choices import FIRST_WEIGHTS
 from modeling.config import BertConfig
 from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
-from training.devices.strategy import check_batch_size, create_strategy
+from training.devices import strategy as devices
 from training.inference import Evaluator
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
@@ -61,9 +61,8 @@ class Run:
         )
         self._options = options
         self._check_objective(objective)
-        given = text_size.with_vocab_size(
-            options, source.read_config(options.bert_config_file), source
-        )
+        given = source.read_config(options.bert_config_file)
+        given = text_size.with_vocab_size(options, given, source)
         config = objective.configure(given)
         tokens = options.objectives.tokens(options.objective)
         self._read_vocabulary(config, source)
@@ -74,7 +73,7 @@ class Run:
         if options.do_predict:
             asked = {"predict_file": options.predict_file}
             check_outputs(options.train.output_dir, asked, [answers.RESULTS])
-        self._strategy = create_strategy(options.device)
+        self._strategy = devices.create_strategy(options.device)
         self._start = Start(
             *(options, config, source, self._build),
             # --strip_checkpoint without a checkpoint is refused below.
@@ -206,7 +205,9 @@ class Run:
             text_size.log_size(options, train.count)
         if options.do_eval or evaluates:
             count = self._strategy.num_replicas_in_sync
-            check_batch_size("eval_batch_size", options.eval_batch_size, count)
+            devices.check_batch_size(
+                "eval_batch_size", options.eval_batch_size, count
+            )
             dev = train
             if options.eval_file or not train:
                 patterns = options.eval_file or options.input_file
@@ -277,8 +278,13 @@ class Run:
         """Trains to the end; returns the last step."""
         options, train = self._options, self._options.train
         records, count = self._records, self._records.train.count
-        settings = train.shaping | {"dropout_prob": options.dropout_prob}
-        settings |= self._start.origin
+        settings = train.shaping | self._start.origin
+        names = "dropout_prob", "group_by_length"
+        settings |= {name: options.find(name) for name in names}
+        # What decides the order of the records: see `training_batches`.
+        workers = devices.num_workers(self._strategy)
+        has_own_files = workers <= len(records.train.paths)
+        settings["workers_with_own_files"] = workers if has_own_files else 1
         if train.num_train_minutes:
             logging.info("Training for %g minutes.", train.num_train_minutes)
         else:

@@ -20,6 +20,7 @@ from data.tasks.task import KINDS
 from data.text import vocabulary
 from modeling.checkpoints import model_folder, tf1
 from modeling.checkpoints.vector_form import VECTOR_FORM
+from training.loop.checkpointing import CheckpointManager
 
 UNFINISHED = "%s holds a run that is not finished; give its command again."
 
@@ -276,6 +277,8 @@ def keep(
     is_untrained = not tf1.has_run(output_dir)
     if is_untrained and is_elsewhere(place) and names_model(options):
         return False
+    if not (is_untrained or CheckpointManager(output_dir).made_from()):
+        return False  # of the original, which did not say: this command does
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)
     if kept != found:

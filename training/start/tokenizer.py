@@ -30,7 +30,8 @@ def load_tokenizer(
     the checkpoint says the other case, or it is not the model's.
     """
     path, lower = options.vocab_file, options.do_lower_case
-    tokenization.validate_case_matches_checkpoint(lower, source.path)
+    weights = source.folder.weights if source.folder else source.path
+    tokenization.validate_case_matches_checkpoint(lower, weights)
     tokenizer = tokenization.FullTokenizer(path, lower, options.never_split)
     vocab, config_file = tokenizer.vocab, options.find("bert_config_file")
     vocabulary.require_tokens(vocab, tokens, path)
