@@ -1,6 +1,5 @@
 """The engine with made-up runs: remembers, resumes, refuses, reports."""
 
-import csv
 import json
 import re
 import signal
@@ -22,6 +21,7 @@ from tests.studies.support import (
     values_of,
 )
 from tests.support.model_folder_support import write_original
+from tests.support.run_files import cells_in
 
 pytestmark = pytest.mark.all
 
@@ -57,8 +57,7 @@ def run(folder, runs=None, *, given=None, **changes):
 
 def table(folder):
     """The rows of study.tsv without its head."""
-    with open(folder / "study.tsv", newline="") as file:
-        return list(csv.reader(file, delimiter="\t"))[1:]
+    return cells_in(folder / "study.tsv")[1:]
 
 
 def treebank(folder):

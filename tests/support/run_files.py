@@ -1,5 +1,7 @@
 """Files of runs and of records, without the code of runs."""
 
+import json
+
 import tensorflow as tf
 
 
@@ -14,6 +16,23 @@ def examples_in(path):
     """The records of a file as messages."""
     records = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     return [tf.train.Example.FromString(record) for record in records]
+
+
+def json_lines_in(path):
+    """The values of a file of JSON lines."""
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def write_json_lines(path, rows):
+    """Writes a value on each line."""
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_text(text, "utf-8")
+
+
+def cells_in(path):
+    """The lines of a table whose cells are divided by tabs."""
+    return [line.split("\t") for line in path.read_text("utf-8").splitlines()]
 
 
 def results_in(folder):

@@ -22,6 +22,7 @@ from tests.support.serving_support import (
     INPUTS,
     LENGTH,
     answer_of_card,
+    batch_of,
     close,
     examples_of,
     finished_run,
@@ -222,9 +223,8 @@ def test_questions_come_back_with_their_ids(questions, form):
     chosen = choose(questions, options)
     default = chosen["serving_default"][0].get_concrete_function()
     ids = questions.random_ids(np.random.default_rng(1), 3)
-    mask = np.ones_like(ids)
-    mask[1, 9:] = 0
-    rows = dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
+    rows = batch_of(ids)
+    rows["input_mask"][1, 9:] = 0
     wanted = questions.signatures["serving_default"](**rows)
     unique = np.array([1000000000, 1000000001, 7])
     if form == "ids":

@@ -10,6 +10,7 @@ import pytest
 
 from modeling import checkpoints
 from tests.support.classifier_support import write_records, write_table
+from tests.support.run_files import cells_in
 from tests.training.finetuning_support import (
     LENGTHS,
     make_options,
@@ -312,10 +313,7 @@ def check_files_of_losses(out, record, losses):
     assert metrics["global_step"] == record["step"]
     assert metrics["save_best"] == "eval_loss"
     assert metrics["dev"]["eval_loss"] == metrics["best"] == record["value"]
-    header, *rows = [
-        line.split("\t")
-        for line in (out / "checkpoints.tsv").read_text().splitlines()
-    ]
+    header, *rows = cells_in(out / "checkpoints.tsv")
     at = header.index("eval_loss")
     assert {int(row[0]): float(row[at]) for row in rows} == pytest.approx(
         losses, rel=1e-5

@@ -14,6 +14,7 @@ from modeling import checkpoints
 from tests.support.classifier_support import write_table
 from tests.support.conversion_support import convert
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.run_files import cells_in, json_lines_in
 from tests.training.finetuning_support import options_of
 from training.export import saved_model
 from training.finetuning import calibrating
@@ -63,8 +64,7 @@ def results(tmp_path):
 
 
 def answers(tmp_path):
-    lines = (tmp_path / "out/predictions.tsv").read_text().splitlines()[1:]
-    return {line.split("\t")[1] for line in lines}
+    return {row[1] for row in cells_in(tmp_path / "out/predictions.tsv")[1:]}
 
 
 def test_predictions_python_and_exports_use_what_the_folder_keeps(
@@ -112,8 +112,8 @@ def test_other_weights_are_never_answered_with_an_old_calibration(
     calibrated(do_predict=True, use_calibration=False)
     np.testing.assert_array_equal(now, results(tmp_path))
     assert "calibration" not in caplog.text
-    lines = (tmp_path / "data/test.jsonl").read_text().splitlines()
-    texts = [json.loads(line)["text"] for line in lines]
+    rows = json_lines_in(tmp_path / "data/test.jsonl")
+    texts = [row["text"] for row in rows]
     found = [
         [*x["probabilities"].values()] for x in bert.load(out).predict(texts)
     ]

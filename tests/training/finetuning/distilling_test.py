@@ -1,5 +1,6 @@
 """A run that learns from a teacher: what is kept, resumed and refused."""
 
+import functools
 import json
 import os
 import shutil
@@ -18,7 +19,9 @@ from modeling import TaskModel, checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.model_folder_support import change_description
 from tests.support.pretraining_support import assert_same_checkpoint
+from tests.support.run_files import json_lines_in, write_json_lines
 from tests.training import squad_support
 from tests.training.finetuning_support import (
     Stopped,
@@ -64,7 +67,7 @@ def student(goldens, finished_classifier, tmp_path_factory):
     folder = tmp_path_factory.mktemp("student")
     more = folder / "more.jsonl"
     rows = [{"text": "the old mill " * n} for n in range(1, 9)]
-    more.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(more, rows)
     options = student_of(
         goldens, folder, finished_classifier, unlabeled_file=str(more)
     )
@@ -142,7 +145,7 @@ def test_another_teacher_or_weight_is_refused_on_resume(
     folder, options, _ = student
     kept = {path.name: path.read_bytes() for path in folder.glob("*.*")}
     other, more = tmp_path / "other", tmp_path / "more.jsonl"
-    more.write_text('{"text": "the old mill "}\n')
+    write_json_lines(more, [{"text": "the old mill "}])
     shutil.copytree(finished_classifier / "out", other)
     prefix = str(
         other / json.loads((other / "task.json").read_text())["weights"]
@@ -209,11 +212,7 @@ def test_teachers_that_do_not_fit_are_refused(
     shutil.copytree(finished_classifier, teacher)
     options = student_of(goldens, tmp_path, teacher)
 
-    def change(**values):
-        path = teacher / "out/task.json"
-        described = json.loads(path.read_text())
-        path.write_text(json.dumps(described | values))
-
+    change = functools.partial(change_description, teacher / "out")
     change(is_pair=True)
     refused(options, "^--teacher_dir: .*is_pair True -> False")
     change(weights="")
@@ -324,9 +323,8 @@ def test_trials_ask_the_teacher_once(
 
 @pytest.mark.all
 def test_python_takes_a_teacher(finished_classifier, goldens, tmp_path):
-    rows = (finished_classifier / "data/train.jsonl").read_text().splitlines()
     bert.finetune(
-        [json.loads(row) for row in rows],
+        json_lines_in(finished_classifier / "data/train.jsonl"),
         str(finished_classifier / "out"),
         str(tmp_path / "out"),
         teacher_dir=str(finished_classifier / "out"),

@@ -13,9 +13,11 @@ from data.finetuning.feature_options import EXAMPLE_NUMBER, FeatureOptions
 from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.tasks import InputExample
-from modeling import BertConfig, TaskModel
+from modeling import TaskModel
 from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_with
+from tests.support.serving_support import batch_of
+from tests.support.small_model import SMALL
 from tests.training.finetuning_support import options_of
 from training.export import loaded_model
 from training.finetuning.explaining import Explainer, number_of
@@ -139,27 +141,15 @@ def test_the_baseline_is_the_row_with_padding_in_place_of_words(model):
     found = explainer_of(model).explain(["a man"], 1)
     vocab = loaded.tokenizer.vocab
     pad = vocab["[PAD]"]
-    ids = np.array([[vocab["[CLS]"], pad, pad, vocab["[SEP]"]]], np.int32)
-    batch = {
-        "input_ids": ids,
-        "input_mask": np.ones_like(ids),
-        "segment_ids": np.zeros_like(ids),
-    }
+    batch = batch_of([[vocab["[CLS]"], pad, pad, vocab["[SEP]"]]])
     p = loaded.model.predict(batch).numpy()[0, 1]
     expected = np.log(p / (1 - p))
     assert found.baseline == pytest.approx(expected, abs=1e-3)
 
 
 def small_model(model, kind, **changes):
-    config = BertConfig(
-        vocab_size=len(model.loaded.tokenizer.vocab),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-        initializer_range=0.5,
-    )
+    sizes = {"vocab_size": len(model.loaded.tokenizer.vocab)}
+    config = dataclasses.replace(SMALL, initializer_range=0.5, **sizes)
     return TaskModel(config, kind, 3, **changes)
 
 
@@ -167,9 +157,8 @@ def test_an_unknown_label_and_other_models_are_refused(model):
     labels = ", ".join(model.loaded.labels)
     with pytest.raises(ValueError, match=f"'none', but the labels.*{labels}"):
         model.explain(TEXT, "none")
-    config = BertConfig(vocab_size=9, hidden_size=8, num_attention_heads=2)
     with pytest.raises(ValueError, match="regression"):
-        explainer_of(model, TaskModel(config, "regression", 1))
+        explainer_of(model, TaskModel(SMALL, "regression", 1))
 
 
 @pytest.mark.parametrize(

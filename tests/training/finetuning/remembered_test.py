@@ -14,6 +14,7 @@ from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.run_files import write_json_lines
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.conversion_options import ConversionOptions
@@ -49,7 +50,7 @@ def stopped(goldens, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("trained")
     write_table(folder / "data", "single")
-    (folder / "data/test.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
+    write_json_lines(folder / "data/test.jsonl", [{"text": TEXT}])
     options = options_of(
         goldens,
         folder,
@@ -235,8 +236,8 @@ def test_another_column_than_the_default_is_warned_of(
 def test_a_model_of_single_texts_reads_no_pairs(trained, tmp_path):
     folder, options = trained
     answers = answers_in(folder)
-    row = {"text_a": TEXT, "text_b": TEXT}
-    (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
+    rows = [{"text_a": TEXT, "text_b": TEXT}]
+    write_json_lines(tmp_path / "test.jsonl", rows)
     pair = {"kind": "pair", "test_file": str(tmp_path / "test.jsonl")}
     with pytest.raises(ValueError, match="pairs of texts, .*--text_columns"):
         run(later(options, ["kind"], task_options=pair, do_eval=False))

@@ -8,6 +8,7 @@ import pytest
 
 from modeling.checkpoints.tf1 import write_state
 from tests.support.classifier_support import write_table
+from tests.support.run_files import cells_in
 from training.config.finetuning_options import TrialOptions
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs import trials
@@ -154,10 +155,7 @@ def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, caplog):
 
 def check_table(out):
     """The table of the six trials, and its JSON file."""
-    header, *rows = [
-        line.split("\t")
-        for line in (out / "trials.tsv").read_text().splitlines()
-    ]
+    header, *rows = cells_in(out / "trials.tsv")
     settings = ["learning_rate", "epochs", "batch_size", "seed"]
     assert header[:6] == ["trial", *settings, "accuracy"]
     assert [row[5] for row in rows] == ["0.15", "0.16", "", "", "0.35", "0.36"]

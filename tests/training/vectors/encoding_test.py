@@ -11,7 +11,7 @@ from data.vectors import text_rows
 from modeling.checkpoints.tf1 import write_state
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.model_folders import write_released
-from tests.support.vectors_support import read_json
+from tests.support.run_files import json_lines_in
 from training.config.run_options import DeviceOptions
 from training.config.vector_options import EncodingOptions, FormOptions
 from training.runs import encoding
@@ -61,7 +61,7 @@ def test_vectors_are_in_the_order_of_the_file(released, options, monkeypatch):
 def test_records_have_texts_and_vectors(released, options):
     path = options.output_file.replace("npy", "jsonl")
     encoding.run(options.replace(output_file=path, vector_size=8))
-    rows = read_json(path)
+    rows = json_lines_in(path)
     assert [row["text"] for row in rows] == LINES
     expected = mean_vectors(released, LINES)[:, :8]
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
@@ -195,7 +195,7 @@ def test_questions_of_a_file_and_python_have_the_same_answers(
         top_k=2,
     )
     encoding.run(search)
-    found = read_json(tmp_path / "found.jsonl")
+    found = json_lines_in(tmp_path / "found.jsonl")
     assert [row["question"] for row in found] == ["one", "four"]
     model = bert.load(released)
     again = model.search(["one", "four"], options.output_file, top_k=2)
@@ -221,7 +221,7 @@ def test_a_search_never_writes_over_the_texts_of_its_index(options, tmp_path):
     search = as_search(options, input_file=questions, output_file=texts)
     with pytest.raises(ValueError, match="--output_file.*--index_file"):
         encoding.run(search)
-    assert read_json(texts) == [{"text": "one"}]
+    assert json_lines_in(texts) == [{"text": "one"}]
 
 
 def test_an_index_whose_vectors_were_replaced_is_refused(options):

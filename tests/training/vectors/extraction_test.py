@@ -14,7 +14,8 @@ from modeling import BertConfig, BertModel
 from tests.support import rounding
 from tests.support.model_folder_support import load_weights
 from tests.support.model_folders import change_json
-from tests.support.vectors_support import assert_golden, read_json
+from tests.support.run_files import json_lines_in
+from tests.support.vectors_support import assert_golden
 from training.config.extraction_options import VectorOptions
 from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
@@ -122,7 +123,7 @@ def test_poolings_and_mixes_in_the_files(options):
             options.replace(pooling=pooling, layer_mix=mix, format=file_format)
         )
         if file_format == "jsonl":
-            return read_json(options.output_file)
+            return json_lines_in(options.output_file)
         with np.load(options.output_file) as read:
             return {name: read[name] for name in read.files}
 
@@ -153,9 +154,9 @@ def test_poolings_and_mixes_in_the_files(options):
 
 def test_whole_words(options, goldens):
     extraction.run(options)
-    pieces = read_json(options.output_file)
+    pieces = json_lines_in(options.output_file)
     extraction.run(options.replace(whole_words=True))
-    words = read_json(options.output_file)
+    words = json_lines_in(options.output_file)
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     texts = pathlib.Path(options.input_file).read_text("utf-8").splitlines()
     num_joined = 0
@@ -217,7 +218,7 @@ def test_attention_maps_and_their_picture(options, tmp_path):
 def test_cut_lines_are_told(options, caplog):
     extraction.run(options.replace(max_seq_length=12))
     assert "6 of 6 lines were longer than --max_seq_length=12" in caplog.text
-    lines = read_json(options.output_file)
+    lines = json_lines_in(options.output_file)
     assert max(len(line["features"]) for line in lines) == 12
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import bert
-from data.text.packing import INPUTS
 from data.vectors import teacher_vectors
 from data.vectors.text_sets import TextOptions
 from modeling import VectorForm
 from modeling.checkpoints.tf1 import write_state
 from tests.support.model_folders import span_description, write_released
 from tests.support.pretraining_support import assert_same_checkpoint
-from tests.support.serving_support import export
+from tests.support.run_files import write_json_lines
+from tests.support.serving_support import batch_of, export
 from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import FinetuningOptions
 from training.config.run_options import DeviceOptions, TrainOptions
@@ -242,9 +242,7 @@ def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
     expected = []
     for text in texts:
         ids = loaded.loaded.tokenizer.encode(text)[:10]
-        row = np.array([[2, *ids, 3]], np.int32)  # [CLS] and [SEP]
-        inputs = row, np.ones_like(row), np.zeros_like(row)
-        batch = dict(zip(INPUTS, inputs, strict=True))
+        batch = batch_of([[2, *ids, 3]])  # [CLS] and [SEP]
         expected.append(loaded.loaded.model.vectors(batch)[0])
     answers = served._answers(texts, 2)
     found = np.array([answer["vectors"] for answer in answers])
@@ -264,8 +262,7 @@ def test_a_teacher_is_followed(goldens, tmp_path, same_outputs, monkeypatch):
         {"text_a": "a", "text_b": b, "score": i} for i, b in enumerate(WORDS)
     ]
     for name, rows in (("train", texts), ("dev", scored)):
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (tmp_path / f"{name}.jsonl").write_text(text)
+        write_json_lines(tmp_path / f"{name}.jsonl", rows)
     options = options_of(
         goldens,
         tmp_path,
