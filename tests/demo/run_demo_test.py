@@ -70,11 +70,7 @@ def test_a_small_text_is_not_trained_on_for_all_minutes(
 @pytest.mark.parametrize(
     ("line", "word", "question"),
     [
-        (
-            "An old clock stood near us.",
-            "stood",
-            "An old clock [MASK] near us.",
-        ),
+        ("An old clock stood by us.", "stood", "An old clock [MASK] by us."),
         # Its vowels are combining marks, its full stop is a danda.
         (
             "शायद ड्रेस कोड बहुत उबाऊ था।",

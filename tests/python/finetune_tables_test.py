@@ -110,13 +110,8 @@ def test_the_tables_of_finished_trials_stay(tmp_path):
         (Frame(review=[], label=[]), {}, "no column 'text'; .* review, label."),
         (TABLE, {"dev": Frame(text=["a"])}, "dev has no column 'label'"),
         ([], {}, "train has no row; expected one at least"),
-        (
-            TABLE,
-            {"learning_rat": 1},
-            "no setting .*learning_rat' .*learning_rate",
-        ),
+        (TABLE, {"learning_rat": 1}, "'learning_rat' .*learning_rate"),
         (TABLE, {"task_name": "cola"}, "there is no setting 'task_name'"),
-        (TABLE, {"learning_rate": 0}, "learning_rate=0.0; it must be above 0"),
         (TABLE, {"dev": 0.1}, "a share of 0.1 for the dev set: 2 training ro"),
         (TABLE, {"dev": 1.5}, "--dev_share=1.5; it must be above 0 and below"),
         (TABLE, {"kind": "singel"}, "kind 'singel', expected one of single"),
@@ -135,10 +130,8 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"metrics": "f1"}, "--metrics='f1'; it must be a list"),
         ({"labels": "yes,no"}, "--labels='yes,no'; it must be a list"),
         ({"seed": 3.5}, "--seed=3.5; it must be a whole number"),
-        ({"learning_rate": "1e-3"}, "--learning_rate='1e-3'; it must be a num"),
         ({"do_lower_case": 1}, "--do_lower_case=1; it must be True or False"),
         ({"label": 3}, "--label_column=3; it must be a string"),
         ({"text": 3}, "--text_columns=3; it must be a list"),

@@ -133,9 +133,7 @@ def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
 
 
 def test_texts_of_another_form_than_the_model_s_are_refused(finished):
-    pairs, _ = finished("classification", True)
-    with pytest.raises(ValueError, match=r"texts\[0\] is 'a', expected text_a"):
-        pairs.predict(["a"])
+    # predictor_test has a model of pairs.
     single, _ = finished("multilabel", False)
     with pytest.raises(ValueError, match=r"texts\[1\] is \('a', 'b'\), expec"):
         single.predict(["a", ("a", "b")])
@@ -210,11 +208,7 @@ def test_questions_are_answered_as_by_the_program(goldens, answered_questions):
 
 def check_wrong_settings(model):
     """What is no setting of a model of questions is refused."""
-    takes = (
-        "a model of the kind span takes doc_stride, max_answer_length, "
-        "max_query_length, max_seq_length, n_best_size, "
-        "null_score_diff_threshold, version_2_with_negative."
-    )
+    takes = "kind span takes doc_stride, .*, version_2_with_negative"
     for name in "max_answer_len", "kind", "weights", "is_pair":
         message = f"there is no setting '{name}'.*; {takes}"
         with pytest.raises(ValueError, match=message):

@@ -10,7 +10,6 @@ import sys
 import pytest
 from matplotlib import image
 
-from modeling import checkpoints
 from studies.engine import plan, report, running
 from studies.engine.study_options import StudyData
 from tests.studies.support import (
@@ -20,7 +19,7 @@ from tests.studies.support import (
     options,
     values_of,
 )
-from tests.support.model_folder_support import write_original
+from tests.support.model_folder_support import add_to_weight, write_original
 from tests.support.run_files import cells_in
 
 pytestmark = pytest.mark.all
@@ -252,10 +251,7 @@ def test_other_weights_at_the_same_path_are_refused(goldens, tmp_path):
     model, out = write_original(goldens, tmp_path / "model"), tmp_path / "out"
     given = treebank(tmp_path / "conllu").replace(init_checkpoint=str(model))
     assert run(out, given=given, rows=("base",))
-    weights = checkpoints.open_checkpoint(str(model))
-    values = {name: weights.read(name) for name in weights.shapes}
-    values["bert/pooler/dense/bias"] += 1
-    checkpoints.write(weights.prefix, values)
+    add_to_weight(model, "bert/pooler/dense/bias")
     runs = MadeUpRuns()
     with pytest.raises(ValueError, match="init_checkpoint .*--output_dir"):
         run(out, runs, given=given, rows=("worse",))

@@ -10,10 +10,10 @@ import pytest
 import bert
 import modeling
 from data.calibration import Calibration
-from modeling import checkpoints
 from tests.support.classifier_support import write_table
 from tests.support.conversion_support import convert
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.model_folder_support import add_to_weight
 from tests.support.run_files import cells_in, json_lines_in
 from tests.training.finetuning_support import options_of
 from training.export import saved_model
@@ -99,10 +99,7 @@ def test_other_weights_are_never_answered_with_an_old_calibration(
 ):
     """The output layer is the same, as that of a model with fewer layers."""
     out = str(tmp_path / "out")
-    weights = checkpoints.open_checkpoint(out)
-    values = {name: weights.read(name) for name in weights.shapes}
-    values["bert/encoder/layer_0/output/LayerNorm/beta"] += 1
-    checkpoints.write(weights.prefix, values)
+    add_to_weight(out, "bert/encoder/layer_0/output/LayerNorm/beta")
     (tmp_path / "out/model.ckpt-6.resume.json").unlink()  # has a checksum
     calibrated(do_predict=True)
     assert "calibration.json belongs to other weights" in caplog.text

@@ -15,11 +15,14 @@ import modeling
 from data.records import tfrecord
 from data.tasks import get_task
 from data.text.packing import INPUTS
-from modeling import TaskModel, checkpoints
+from modeling import TaskModel
 from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
-from tests.support.model_folder_support import change_description
+from tests.support.model_folder_support import (
+    add_to_weight,
+    change_description,
+)
 from tests.support.pretraining_support import assert_same_checkpoint
 from tests.support.run_files import json_lines_in, write_json_lines
 from tests.training import squad_support
@@ -51,11 +54,7 @@ def student_of(goldens, folder, teacher, kind="single", **changes):
 
 def never(monkeypatch):
     """Lets no teacher compute."""
-
-    def fail(*_):
-        raise AssertionError("the teacher is asked again")
-
-    monkeypatch.setattr(distilling.Teacher, "_logits", fail)
+    monkeypatch.delattr(distilling.Teacher, "_logits")
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +111,9 @@ def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
     losses = record_losses(monkeypatch)
     assert classifier.run(later).step == 12
     assert len(losses) == 4  # it went on
-    for name, value in options.distillation.remembered.items():
-        described = json.loads((tmp_path / "out/task.json").read_text())
-        assert described["distillation"][name] == value
+    described = json.loads((tmp_path / "out/task.json").read_text())
+    taught = options.distillation.remembered.items()
+    assert described["distillation"].items() >= taught
 
 
 @pytest.mark.all
@@ -147,12 +146,7 @@ def test_another_teacher_or_weight_is_refused_on_resume(
     other, more = tmp_path / "other", tmp_path / "more.jsonl"
     write_json_lines(more, [{"text": "the old mill "}])
     shutil.copytree(finished_classifier / "out", other)
-    prefix = str(
-        other / json.loads((other / "task.json").read_text())["weights"]
-    )
-    weights = checkpoints.Checkpoint(prefix).weights()
-    weights["output_bias"] = weights["output_bias"] + 1
-    checkpoints.write(prefix, weights)
+    add_to_weight(other, "output_bias")
     for change, what in (
         ({"distill_weight": 0.75}, "distill_weight 0.5 -> 0.75"),
         ({"distill_temperature": 3.0}, "distill_temperature 2.0 -> 3.0"),

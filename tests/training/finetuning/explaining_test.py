@@ -67,27 +67,11 @@ def test_half_of_a_surrogate_pair_is_read_as_by_predict(model):
     assert 1 / (1 + np.exp(-half["score"])) == pytest.approx(expected, abs=1e-4)
 
 
-def test_both_texts_of_a_pair_are_explained_and_what_is_cut_off_is_not(
-    model,
-):
-    explainer = explainer_of(model, max_seq_length=9)
-    found = explainer.explain(["the man", "he went to the store again"], 1)
-    # [CLS] 2 wordpieces or 3 [SEP] the others [SEP]
-    sizes = [
-        [len(pieces) for _, pieces in model.loaded.tokenizer.words(text)]
-        for text in ("the man", "he went to the store again")
-    ]
-    room = [min(sum(sizes[0]), 3)]
-    room.append(6 - room[0])
-    expected = [
-        number
-        for number in (0, 1)
-        for size, end in zip(
-            sizes[number], np.cumsum(sizes[number]), strict=True
-        )
-        if end - size < room[number]
-    ]
-    assert [word[0] for word in found.words] == expected
+def test_both_texts_of_a_pair_are_explained_without_what_is_cut_off(model):
+    texts = ["the man", "he went to the store again"]
+    found = explainer_of(model, max_seq_length=9).explain(texts, 1)
+    # [CLS] the man [SEP] h ##e w ##ent [SEP]
+    assert [word[0] for word in found.words] == [0, 0, 1, 1]
 
 
 def explainer_of(model, task=None, max_seq_length=16, **changes):

@@ -10,17 +10,15 @@ import tensorflow as tf
 from modeling import TaskModel, bilstm, checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_records
-from tests.support.pretraining_support import assert_same_checkpoint
 from tests.training.finetuning_support import (
     LENGTHS,
-    Stopped,
     losses_with_and_without,
     make_options,
     on_one_and_two_devices,
     open_start,
     options_of,
     record_losses,
-    stop_at,
+    stopped_and_resumed,
     write_tagged,
 )
 from training.config.run_options import DeviceOptions
@@ -98,18 +96,11 @@ def test_a_bilstm_on_a_trained_encoder_trains_both(goldens, tmp_path):
 @pytest.mark.all
 def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     # With the dropout of BiLSTM and head.
-    train_files = write_tagged(tmp_path)
-    make_run(make_options(goldens, tmp_path / "a")).train(train_files)
-
-    options = make_options(
-        goldens, tmp_path / "b", eval_every_steps=1, save_checkpoints_steps=2
+    options, train_files = (
+        make_options(goldens, tmp_path),
+        write_tagged(tmp_path),
     )
-    with pytest.raises(Stopped):
-        make_run(options).train(train_files, stop_at(3))
-    resumed = make_run(make_options(goldens, tmp_path / "b"))
-    assert resumed.manager.steps() == [2]
-    resumed.train(train_files)
-    assert_same_checkpoint(tmp_path / "a", tmp_path / "b")
+    assert stopped_and_resumed(make_run, options, train_files, stop=3) == 4
 
 
 @pytest.mark.all
@@ -150,10 +141,7 @@ def test_two_devices_train_and_score_alike(goldens, tmp_path):
     found = on_one_and_two_devices(train_and_score, goldens, tmp_path)
     (one, results), (two, same) = found
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
-    for name, value in results.items():
-        assert value == pytest.approx(
-            same[name], abs=rounding.TRAINED_OUTPUTS
-        ), name
+    assert results == pytest.approx(same, abs=rounding.TRAINED_OUTPUTS)
 
 
 @pytest.mark.parametrize(

@@ -145,16 +145,9 @@ def test_an_index_stays_whole_if_another_encoding_stops(options, monkeypatch):
 
 
 def as_search(options, **changes):
-    return options.replace(
-        do_encode=False,
-        do_search=True,
-        **{
-            "index_file": options.output_file,
-            "input_file": None,
-            "output_file": None,
-            **changes,
-        },
-    )
+    files = {"index_file": options.output_file}
+    files |= dict.fromkeys(("input_file", "output_file"))
+    return options.replace(do_encode=False, do_search=True, **files | changes)
 
 
 def test_questions_of_the_terminal_are_answered(
