@@ -10,6 +10,7 @@ import pytest
 import bert
 from tests.support import fork_server
 from tests.support.python_tables import LABELS, QUICK, TEXTS, Frame
+from tests.support.run_files import contents_of
 from tests.support.serving_support import close
 
 REVIEWS = QUICK | {"text": "review", "label": "stars"}
@@ -134,16 +135,12 @@ def test_the_same_call_resumes_and_trains_no_step_twice(released, tmp_path):
     assert times() == after
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def test_another_table_is_refused_and_the_first_is_kept(tuned, released):
     folder, _ = tuned
-    before = contents(folder / "data")
+    before = contents_of(folder / "data")
     with pytest.raises(ValueError, match="other data: .*another --output_dir"):
         bert.finetune(OTHER_TABLE, released, folder, **REVIEWS)
-    assert contents(folder / "data") == before
+    assert contents_of(folder / "data") == before
 
 
 def test_a_refused_call_leaves_no_tables_in_a_run_of_the_program(

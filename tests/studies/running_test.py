@@ -4,8 +4,6 @@ import json
 import re
 import signal
 import statistics
-import subprocess
-import sys
 
 import pytest
 from matplotlib import image
@@ -19,6 +17,7 @@ from tests.studies.support import (
     options,
     values_of,
 )
+from tests.support import fork_server
 from tests.support.model_folder_support import add_to_weight, write_original
 from tests.support.run_files import cells_in
 
@@ -77,12 +76,7 @@ def test_finished_runs_are_not_repeated(tmp_path):
 
 def test_a_killed_study_goes_on_at_its_row(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(killed)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    fork_server.cold_python("-c", KILLED, killed, code=-signal.SIGKILL)
     before = table(killed)
     assert 0 < len(before)
     made = run(killed)

@@ -18,6 +18,12 @@ def examples_in(path):
     return [tf.train.Example.FromString(record) for record in records]
 
 
+def contents_of(folder):
+    """Name -> bytes of each file of a folder."""
+    files = (path for path in folder.iterdir() if path.is_file())
+    return {path.name: path.read_bytes() for path in files}
+
+
 def json_lines_in(path):
     """The values of a file of JSON lines."""
     with open(path, encoding="utf-8") as file:

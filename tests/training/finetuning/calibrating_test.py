@@ -193,7 +193,6 @@ def test_calibrating_what_cannot_be_is_refused_early(
 
 
 def test_a_damaged_calibration_is_refused(fitted, tmp_path):
-    """The error names the remedy."""
     model = modeling.load(str(fitted / "out")).model
     facts = json.loads((fitted / "out/calibration.json").read_text())
     for damage in (

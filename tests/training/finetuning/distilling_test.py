@@ -24,7 +24,11 @@ from tests.support.model_folder_support import (
     change_description,
 )
 from tests.support.pretraining_support import assert_same_checkpoint
-from tests.support.run_files import json_lines_in, write_json_lines
+from tests.support.run_files import (
+    contents_of,
+    json_lines_in,
+    write_json_lines,
+)
 from tests.training import squad_support
 from tests.training.finetuning_support import (
     Stopped,
@@ -142,7 +146,7 @@ def test_another_teacher_or_weight_is_refused_on_resume(
     student, finished_classifier, tmp_path
 ):
     folder, options, _ = student
-    kept = {path.name: path.read_bytes() for path in folder.glob("*.*")}
+    kept = contents_of(folder)
     other, more = tmp_path / "other", tmp_path / "more.jsonl"
     write_json_lines(more, [{"text": "the old mill "}])
     shutil.copytree(finished_classifier / "out", other)
@@ -155,8 +159,7 @@ def test_another_teacher_or_weight_is_refused_on_resume(
     ):
         with pytest.raises(ValueError, match=f"{what}.*another --output_dir"):
             classifier.run(options.replace(**change))
-    now = {path.name: path.read_bytes() for path in folder.glob("*.*")}
-    assert now == kept
+    assert contents_of(folder) == kept
 
 
 def refused(options, match):

@@ -136,29 +136,26 @@ def test_trimmed_training_equals_untrimmed(
     train_files = write_records(
         tmp_path, LENGTHS, kind=kind, seq_length=64, num_labels=num_labels
     )
-    found = []
-    for trim in (True, False):
-        run = make_run(
-            make_options(
-                goldens,
-                tmp_path / str(trim),
-                trim_batches=trim,
-                learning_rate=1e-4,
-                group_by_length=True,
-                gradient_accumulation_steps=micro_batches,
-            ),
-            kind,
-            num_labels,
-        )
-        run.model._head_dropout = 0.0
-        with monkeypatch.context() as patch:
-            losses = record_losses(patch)
-            assert run.train(train_files) == 4  # int(19 / 8 * 2)
-        results, scores = run.evaluate(train_files)
-        found.append((losses, results, scores))
-    (losses, results, scores), (whole_losses, whole, whole_scores) = found
-    np.testing.assert_allclose(
-        losses, whole_losses, atol=rounding.EQUAL, rtol=rounding.EQUAL
+    options = make_options(
+        goldens,
+        tmp_path,
+        learning_rate=1e-4,
+        group_by_length=True,
+        gradient_accumulation_steps=micro_batches,
+    )
+    runs = []
+
+    def make(options):
+        runs.append(make_run(options, kind, num_labels))
+        return runs[-1]
+
+    both = losses_with_and_without(
+        "trim_batches", make, options, train_files, monkeypatch
+    )
+    assert len(both[0]) == 4  # int(19 / 8 * 2)
+    np.testing.assert_allclose(*both, atol=rounding.EQUAL, rtol=rounding.EQUAL)
+    (results, scores), (whole, whole_scores) = (
+        run.evaluate(train_files) for run in runs
     )
     close = {"abs": rounding.EQUAL, "rel": rounding.EQUAL}
     assert results == pytest.approx(whole, **close)

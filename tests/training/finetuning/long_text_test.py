@@ -88,9 +88,17 @@ def texts_of(tmp_path, name):
     return json_lines_in(tmp_path / f"data/{name}.jsonl")
 
 
-def predict(model, rows):
-    """Predictions of rows of wordpieces, all of one length."""
-    return model.predict(batch_of(rows)).numpy()
+def starts_of(ids):
+    """The place of the first wordpiece of each window."""
+    starts = [0]
+    while starts[-1] + ROOM < len(ids):
+        starts.append(starts[-1] + STRIDE)
+    return starts
+
+
+def predict(model, window):
+    """Predictions of a window of wordpieces: [L]."""
+    return model.predict(batch_of([[2, *window, 3]])).numpy()[0]
 
 
 def expected(tmp_path, name, pooling):
@@ -99,22 +107,14 @@ def expected(tmp_path, name, pooling):
     found = []
     for row in texts_of(tmp_path, name):
         ids = loaded.tokenizer.encode(row["text"])
-        parts, start = [], 0
-        while True:
-            parts.append([2, *ids[start : start + ROOM], 3])
-            if start + ROOM >= len(ids):
-                break
-            start += STRIDE
-        # All but the last are as long as a window can be.
-        scores = predict(loaded.model, parts[-1:])
-        if parts[:-1]:
-            scores = np.concatenate([predict(loaded.model, parts[:-1]), scores])
-        if pooling == "mean":
-            found.append(np.mean(scores, axis=0))
-        else:
-            most = np.max(scores, axis=0)
-            is_one = loaded.kind == "classification"
-            found.append(most / most.sum() if is_one else most)
+        windows = [ids[start : start + ROOM] for start in starts_of(ids)]
+        scores = [predict(loaded.model, window) for window in windows]
+        pooled = np.mean(scores, axis=0)
+        if pooling == "max":
+            pooled = np.max(scores, axis=0)
+            if loaded.kind == "classification":
+                pooled /= pooled.sum()
+        found.append(pooled)
     return np.array(found)
 
 
@@ -161,8 +161,7 @@ def test_an_example_has_one_answer(goldens, runs, kind, pooling):
     # Training counts windows.
     encode = FullTokenizer(str(goldens / "vocab.txt")).encode
     num_windows = sum(
-        1 + max(0, -(-(len(encode(row["text"])) - ROOM) // STRIDE))
-        for row in texts_of(folder, "train")
+        len(starts_of(encode(row["text"]))) for row in texts_of(folder, "train")
     )
     assert (
         outcome.step == num_windows // options.finetuning.train.train_batch_size

@@ -14,7 +14,7 @@ from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
-from tests.support.run_files import write_json_lines
+from tests.support.run_files import contents_of, write_json_lines
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.conversion_options import ConversionOptions
@@ -329,10 +329,7 @@ def test_other_training_data_is_refused_and_nothing_is_lost(trained):
     folder, options = trained
     train = folder / "data/train.jsonl"
 
-    def files():
-        return {p.name: p.read_bytes() for p in (folder / "out").glob("*.*")}
-
-    kept = files()
+    kept = contents_of(folder / "out")
     rows = train.read_text()
     try:
         train.write_text(rows.replace('"l0"', '"l1"', 1))
@@ -343,7 +340,7 @@ def test_other_training_data_is_refused_and_nothing_is_lost(trained):
             assert "another --output_dir" in str(error.value)
     finally:
         train.write_text(rows)
-    assert files() == kept
+    assert contents_of(folder / "out") == kept
 
 
 def test_a_refused_training_leaves_the_description(trained):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 
 import pytest
 import tensorflow as tf
@@ -65,11 +66,10 @@ def ran(monkeypatch):
         task = get_task(
             options.task_name, options.data_dir, **options.task_options
         )
-        folder = options.finetuning.train.output_dir
-        os.makedirs(folder, exist_ok=True)
+        folder = pathlib.Path(options.finetuning.train.output_dir)
+        folder.mkdir(parents=True, exist_ok=True)
         for file_name in task.submission_files.values():
-            with open(os.path.join(folder, file_name), "w") as file:
-                file.write(options.task_name)
+            (folder / file_name).write_text(options.task_name)
         values = {
             name: 0.1 * (1 + number) for number, name in enumerate(task.metrics)
         }

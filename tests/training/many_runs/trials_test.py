@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 
 import pytest
 
@@ -33,19 +34,16 @@ def trained(monkeypatch):
             if train.learning_rate == 9.0:
                 raise FloatingPointError("step 1: loss became nan")
             for step in (1, 2):
-                path = manager.prefix(step)
                 for ending in (".index", ".data-00000-of-00001"):
-                    with open(path + ending, "w") as file:
-                        file.write("")
+                    pathlib.Path(manager.prefix(step) + ending).touch()
         score = train.learning_rate + (train.seed % 10) / 100
+        folder = pathlib.Path(train.output_dir)
         for name in ("eval_results.txt", "metrics.json"):
-            with open(os.path.join(train.output_dir, name), "w") as file:
-                file.write(f"{score}")
+            (folder / name).write_text(f"{score}")
         if options.do_predict:
             assert inputs.test
-            path = os.path.join(train.output_dir, "predictions.tsv")
-            with open(path, "w") as file:
-                file.write(f"by {train.learning_rate} {train.seed}")
+            answers = f"by {train.learning_rate} {train.seed}"
+            (folder / "predictions.tsv").write_text(answers)
         results = {"dev": {"accuracy": score, "macro_f1": score}}
         return Outcome(2, results, manager.prefix(2))
 
