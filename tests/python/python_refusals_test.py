@@ -51,10 +51,7 @@ def test_what_is_no_list_of_texts_is_refused(
         (lambda m: m.fill_mask(["a [MASK]", 3]), r"texts\[1\] is 3, expected"),
         (lambda m: m.fill_mask(["[MASK]", "b"]), r"texts\[1\] is 'b' without"),
         (lambda m: m.fill_mask(["[MASK]"], top_k=0), "top_k is 0, expected 1"),
-        (
-            lambda m: m.predict(["a"]),
-            "but predict needs classification or .* choice. Call fill_mask",
-        ),
+        (lambda m: m.predict(["a"]), "predict needs .* choice. Call fill_mask"),
         (lambda m: m.answer([("a", "b")]), "but answer needs span. Call fill"),
         (lambda m: m.entities(["a"]), "but entities needs tagging. Call fill"),
     ],

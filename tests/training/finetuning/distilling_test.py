@@ -178,10 +178,7 @@ def refused(options, match):
             "^--class_weights .*leave one",
         ),
         ({"do_lower_case": False}, "^--teacher_dir: .*do_lower_case.*same "),
-        (
-            {"task_options": {"kind": "single", "labels": ["l1", "l0"]}},
-            "^--teacher_dir: .*labels .*the same task, labels",
-        ),
+        ({"task_options": {"labels": ["l1", "l0"]}}, "labels .*the same task"),
         ({"task_options": {"kind": "multilabel"}}, "kind classification -> "),
     ],
 )

@@ -1,7 +1,6 @@
 """The words that speak for a label."""
 
 import dataclasses
-import functools
 import re
 import shutil
 
@@ -15,7 +14,6 @@ from data.finetuning.long_text import pool
 from data.tasks import InputExample
 from modeling import TaskModel
 from tests.support.classifier_support import write_table
-from tests.support.model_folder_support import write_with
 from tests.support.serving_support import batch_of
 from tests.support.small_model import SMALL
 from tests.training.finetuning_support import options_of
@@ -186,17 +184,4 @@ def test_without_the_flag_only_exact_scores_are_explained(
     assert number_of(options, in_16_bits) == 0
     assert number_of(options.replace(explain_errors=2), in_16_bits) == 2
     assert number_of(options.replace(use_tpu=True), exact) == 0
-
-
-def test_a_page_of_numbers_has_no_shades_unless_they_are_asked_for(
-    goldens, tmp_path
-):
-    write_table(tmp_path / "data", "regression")
-    folder = tmp_path / "model"
-    model = functools.partial(TaskModel, kind="regression", num_labels=1)
-    first = {"init_checkpoint": write_with(goldens, folder, model)}
-    works = {"do_train": False, "do_predict": False, "explain_errors": None}
-    options = options_of(goldens, tmp_path, "regression", first, **works)
-    classifier.run(options)
-    page = (tmp_path / "out/errors.html").read_text()
-    assert '"shaded"' not in page
+    assert number_of(options, TaskModel(SMALL, "regression", 1)) == 0

@@ -1,7 +1,6 @@
 """Vectors of text: the original's, pooled, of words; attention."""
 
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from data.vectors import text_rows
 from modeling import BertConfig, BertModel
 from tests.support import rounding
 from tests.support.model_folder_support import load_weights
-from tests.support.model_folders import change_json
+from tests.support.model_folders import change_json, write_released
 from tests.support.run_files import json_lines_in
 from tests.support.vectors_support import assert_golden
 from training.config.extraction_options import VectorOptions
@@ -222,29 +221,16 @@ def test_cut_lines_are_told(options, caplog):
     assert max(len(line["features"]) for line in lines) == 12
 
 
-@pytest.fixture
-def left_to_right(goldens, tmp_path):
-    """The folder of a model that reads left to right."""
+def test_a_left_to_right_model_needs_its_configuration_and_another_pooling(
+    options, goldens, tmp_path, caplog
+):
     folder = tmp_path / "model"
-    shutil.copytree(goldens / "model/trained", folder)
-    shutil.copy(goldens / "bert_config.json", folder)
-    change_json(folder / "bert_config.json", left_to_right=True)
-    return folder
-
-
-def test_weights_of_another_direction_are_warned_of(
-    options, left_to_right, caplog
-):
-    extraction.run(options.replace(init_checkpoint=str(left_to_right)))
-    config = f"{left_to_right}/bert_config.json"
+    write_released(goldens, folder, "bert_config.json")
+    config = folder / "bert_config.json"
+    change_json(config, left_to_right=True)
+    extraction.run(options.replace(init_checkpoint=str(folder)))
     assert f"Give --bert_config_file={config}" in caplog.text
-
-
-def test_the_first_wordpiece_of_a_left_to_right_model_is_refused(
-    options, left_to_right
-):
-    config = str(left_to_right / "bert_config.json")
-    options = options.replace(bert_config_file=config)
+    options = options.replace(bert_config_file=str(config))
     message = "pooling is cls, .* left to right: .* Use mean or max"
     with pytest.raises(ValueError, match=message):
         extraction.run(options.replace(pooling="cls"))
