@@ -9,6 +9,7 @@ import pytest
 
 import bert
 from tests.support import fork_server
+from tests.support.model_folder_support import change_description
 from tests.support.python_tables import LABELS, QUICK, TEXTS, Frame
 from tests.support.run_files import contents_of
 from tests.support.serving_support import close
@@ -153,9 +154,8 @@ def test_the_kind_of_a_call_is_never_that_of_its_folder(
     """A call without a kind is of the kind `single`, as its help says."""
     folder = shutil.copytree(tuned[0], tmp_path / "out")
     for kind, more in ("regression", {}), ("choice", {"choice_columns": "ab"}):
-        facts = json.loads((folder / "task.json").read_text())
-        facts["columns"] |= {"kind": kind, **more}
-        (folder / "task.json").write_text(json.dumps(facts | {"kind": kind}))
+        columns = change_description(folder, kind=kind)["columns"]
+        change_description(folder, columns=columns | {"kind": kind, **more})
         with pytest.raises(ValueError, match=f"of the kind {kind}, .*--kind"):
             bert.finetune(TABLE, released, folder, **REVIEWS)
 
@@ -165,9 +165,7 @@ def test_a_later_call_has_the_settings_that_it_leaves_out(
 ):
     out = tmp_path / "out"
     shutil.copytree(tuned[0], out)
-    described = json.loads((out / "task.json").read_text())
-    described |= {"do_lower_case": False, "max_seq_length": 20}
-    (out / "task.json").write_text(json.dumps(described))
+    change_description(out, do_lower_case=False, max_seq_length=20)
     # The weights were trained with other ones.
     with pytest.raises(ValueError, match="do_lower_case True -> False"):
         bert.finetune(TABLE, released, out, text="review", label="stars")

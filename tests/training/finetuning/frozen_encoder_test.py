@@ -162,14 +162,11 @@ def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
 def test_a_rate_of_fine_tuning_is_warned_of(
     goldens, tmp_path, caplog, mix, rate, warns
 ):
-    options = options_of(
-        goldens,
-        tmp_path,
-        "tagging",
+    head, rates = (
+        {"feature_based": mix, "head": "bilstm"},
         {"learning_rate": rate},
-        feature_based=mix,
-        head="bilstm",
     )
+    options = options_of(goldens, tmp_path, "tagging", rates, **head)
     with caplog.at_level(logging.WARNING, logger="absl"):
         classifier._warn_of_rate(options)
     assert ("needs 1e-3 to 3e-3" in caplog.text) == warns

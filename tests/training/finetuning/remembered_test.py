@@ -13,13 +13,14 @@ from data.finetuning.long_text import LongTextOptions
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
+from tests.support.conversion_support import convert, refused
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.model_folder_support import change_description
+from tests.support.model_folders import description_of
 from tests.support.run_files import contents_of, write_json_lines
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
-from training.config.conversion_options import ConversionOptions
 from training.config.finetuning_options import TrialOptions
-from training.convert import conversion
 from training.export import saved_model
 from training.finetuning.task_scorer import TaskScorer
 from training.many_runs import trials
@@ -188,14 +189,10 @@ def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
     answers = answers_in(folder)
     for name in "huggingface", "original":
         target = tmp_path / name
-        converting = ConversionOptions(
-            model=str(folder / "out"),
-            output_dir=str(target),
-            output_format=name,
-        )
-        with pytest.raises(ValueError, match="--kind=multilabel, .* leave the"):
-            conversion.run(converting.replace(kind="multilabel"))
-        conversion.run(converting)
+        given = {"source": folder / "out", "target": target}
+        given["output_format"] = name
+        refused("--kind=multilabel, .* leave the", **given, kind="multilabel")
+        convert(**given)
         test = {
             "data_dir": None,
             "task_options": {"test_file": str(folder / "data/test.jsonl")},
@@ -260,8 +257,7 @@ def test_questions_are_not_asked_of_a_classifier(trained, goldens):
 def test_the_usual_stride_is_not_another_one(trained, tmp_path, caplog):
     folder = shutil.copytree(trained[0] / "out", tmp_path / "out")
     windows = LongTextOptions(mode="windows", pooling="max")
-    facts = of_folder(tmp_path) | {"stride": windows.stride_of(24)}
-    (folder / "task.json").write_text(json.dumps(facts))
+    change_description(folder, stride=windows.stride_of(24))
     given = {"long_text": windows, "max_seq_length": 24}
     again = later(trained[1], given, **given, output_dir=str(folder))
     classifier.Run(again)
@@ -300,10 +296,8 @@ def test_an_export_of_vectors_refuses_another_form(goldens, tmp_path):
     weights = description.place_of_weights(
         model_folder.find(first).weights, out
     )
-    facts = {"kind": "vectors", "task_name": "STS-B", "max_seq_length": 24}
-    facts |= {"do_lower_case": True, "model": {}, "data": {}}
-    described = description.VectorDescription(**facts, weights=weights)
-    described.write(out, vocab_file=None)
+    facts = {"max_seq_length": 24, "data": {}, "weights": weights}
+    description_of("vectors", **facts).write(out, vocab_file=None)
     same = {"init_checkpoint": first, "vector_sizes": ["4", "8"]}
     assert saved_model.describes_export(out, same)
     with pytest.raises(ValueError, match="--vector_sizes=4,16.*_sizes=8,4"):
