@@ -72,11 +72,7 @@ def test_a_small_text_is_not_trained_on_for_all_minutes(
     [
         ("An old clock stood by us.", "stood", "An old clock [MASK] by us."),
         # Its vowels are combining marks, its full stop is a danda.
-        (
-            "शायद ड्रेस कोड बहुत उबाऊ था।",
-            "बहुत",
-            "शायद ड्रेस कोड [MASK] उबाऊ था।",
-        ),
+        ("शायद ड्रेस कोड बहुत उबाऊ था।", "बहुत", "शायद ड्रेस कोड [MASK] उबाऊ था।"),
         ("北京是中国的首都和中心", "的", "北京是中国[MASK]首都和中心"),
     ],
 )

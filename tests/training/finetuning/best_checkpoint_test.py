@@ -18,10 +18,7 @@ from tests.training.finetuning_support import (
     options_of,
     run_table,
 )
-from training.config.finetuning_options import (
-    FinetuningOptions,
-    TaskRunOptions,
-)
+from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import best_checkpoint, metric_values
 from training.loop.checkpointing import CheckpointManager

@@ -19,16 +19,9 @@ from modeling import TaskModel
 from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
-from tests.support.model_folder_support import (
-    add_to_weight,
-    change_description,
-)
+from tests.support.model_folder_support import add_to_weight, change_description
 from tests.support.pretraining_support import assert_same_checkpoint
-from tests.support.run_files import (
-    contents_of,
-    json_lines_in,
-    write_json_lines,
-)
+from tests.support.run_files import contents_of, json_lines_in, write_json_lines
 from tests.training import squad_support
 from tests.training.finetuning_support import (
     Stopped,

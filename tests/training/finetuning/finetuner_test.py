@@ -75,11 +75,7 @@ def test_evaluation_and_predictions_equal_the_original(
 
 @pytest.mark.parametrize(
     "task",
-    [
-        "MNLI",
-        pytest.param("CoLA", marks=ALL),
-        pytest.param("MRPC", marks=ALL),
-    ],
+    ["MNLI", pytest.param("CoLA", marks=ALL), pytest.param("MRPC", marks=ALL)],
 )
 def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     folder, _, _, golden = read_expected(goldens, task)

@@ -1,7 +1,6 @@
 """A head on a frozen encoder: what is trained, kept, resumed, refused."""
 
 import functools
-import logging
 
 import numpy as np
 import pytest
@@ -96,10 +95,8 @@ def test_a_bilstm_on_a_trained_encoder_trains_both(goldens, tmp_path):
 @pytest.mark.all
 def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     # With the dropout of BiLSTM and head.
-    options, train_files = (
-        make_options(goldens, tmp_path),
-        write_tagged(tmp_path),
-    )
+    options = make_options(goldens, tmp_path)
+    train_files = write_tagged(tmp_path)
     assert stopped_and_resumed(make_run, options, train_files, stop=3) == 4
 
 
@@ -162,13 +159,10 @@ def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
 def test_a_rate_of_fine_tuning_is_warned_of(
     goldens, tmp_path, caplog, mix, rate, warns
 ):
-    head, rates = (
-        {"feature_based": mix, "head": "bilstm"},
-        {"learning_rate": rate},
-    )
+    head = {"feature_based": mix, "head": "bilstm"}
+    rates = {"learning_rate": rate}
     options = options_of(goldens, tmp_path, "tagging", rates, **head)
-    with caplog.at_level(logging.WARNING, logger="absl"):
-        classifier._warn_of_rate(options)
+    classifier._warn_of_rate(options)
     assert ("needs 1e-3 to 3e-3" in caplog.text) == warns
 
 

@@ -171,8 +171,7 @@ def test_an_example_has_one_answer(goldens, runs, kind, pooling):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["single", pytest.param("regression", marks=pytest.mark.all)],
+    "kind", ["single", pytest.param("regression", marks=pytest.mark.all)]
 )
 def test_the_model_answers_texts_as_the_run_did(runs, tmp_path, kind):
     shutil.copytree(runs(kind, "max")[0], tmp_path, dirs_exist_ok=True)
