@@ -80,21 +80,6 @@ def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
         assert answer["label"] == ("no", "yes")[row.argmax()]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"text": TEXTS, "label": LABELS},
-        list(zip(TEXTS, LABELS, strict=True)),
-        [{"text": x, "label": y} for x, y in zip(TEXTS, LABELS, strict=True)],
-    ],
-    ids=["columns", "tuples", "dicts"],
-)
-def test_every_form_of_table_gives_the_same_run(tuned, table, tmp_path, begun):
-    begun(table, tmp_path)
-    name = "train.tf_record"
-    assert (tmp_path / name).read_bytes() == (tuned[0] / name).read_bytes()
-
-
 def test_a_file_is_read_where_it_is(tmp_path, monkeypatch, begun):
     path = tmp_path / "mine.csv"
     path.write_text('text,label\n"a, b",1\nc,0\n' + "d,1\n" * 6, "utf-8")

@@ -208,7 +208,7 @@ def test_questions_are_answered_as_by_the_program(goldens, answered_questions):
 
 def check_wrong_settings(model):
     """What is no setting of a model of questions is refused."""
-    takes = "kind span takes doc_stride, .*, version_2_with_negative"
+    takes = "a model of the kind span takes doc_stride, .*version_2_with_neg"
     for name in "max_answer_len", "kind", "weights", "is_pair":
         message = f"there is no setting '{name}'.*; {takes}"
         with pytest.raises(ValueError, match=message):

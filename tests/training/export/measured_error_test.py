@@ -27,9 +27,6 @@ def precisions(goldens, tmp_path_factory):
     return model, exact, saved_model.load(str(folder), "bfloat16")
 
 
-PRECISIONS = "float32", "bfloat16"
-
-
 def write_records(folder, kind, rows, length=LENGTH):
     """Records of the dev set of a model with two labels."""
     specs = feature_specs(kind, length, 2)
@@ -68,7 +65,8 @@ def test_bfloat16_is_measured(tmp_path, goldens, precisions, has_records):
 
 def test_padding_does_not_count_in_the_measured_error(tmp_path, goldens):
     finished_run(goldens, tmp_path, "tagging")
-    both = [saved_model.load(str(tmp_path), p) for p in PRECISIONS]
+    precisions = "float32", "bfloat16"
+    both = [saved_model.load(str(tmp_path), p) for p in precisions]
     rows = rows_of(goldens, "tagging", examples_of("tagging", False, 6))
     write_records(tmp_path, "tagging", rows)
     error = saved_model.measure_error(*both, str(tmp_path))

@@ -36,8 +36,6 @@ from training.export import saved_model
 from training.export.predictor import Predictor
 from training.export.serving import choose
 
-PREDICT = "tensorflow/serving/predict"
-
 
 @pytest.fixture(scope="module")
 def finished(goldens, tmp_path_factory):
@@ -109,7 +107,7 @@ def test_raw_ids_with_labels_are_answered_as_by_the_original(
     graph = graph_of(of_ids)
     assert not list(filter(is_of_text, operations_of(graph)))
     signature = graph.signature_def["serving_default"]
-    assert signature.method_name == PREDICT
+    assert signature.method_name == "tensorflow/serving/predict"
     ids = ("int32", [None, None])
     assert tensors_of(signature) == [
         dict.fromkeys(INPUTS, ids) | {"label_ids": ("int32", None)},

@@ -24,14 +24,6 @@ from tests.support.serving_support import (
 from training.export import saved_model
 from training.export.predictor import Predictor
 
-KINDS = [
-    ("classification", True),
-    ("regression", True),
-    ("multilabel", False),
-    ("choice", False),
-    ("tagging", False),
-]
-
 
 @pytest.fixture(scope="module")
 def loaded(goldens, tmp_path_factory):
@@ -46,7 +38,17 @@ def loaded(goldens, tmp_path_factory):
     return load
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=lambda k: k[0])
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("classification", True),
+        ("regression", True),
+        ("multilabel", False),
+        ("choice", False),
+        ("tagging", False),
+    ],
+    ids=lambda k: k[0],
+)
 def served(request, loaded):
     """Kind, is_pair, the model, and its functions loaded from a folder."""
     return *request.param, *loaded(*request.param)

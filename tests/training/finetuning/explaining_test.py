@@ -29,8 +29,7 @@ def model(finished_classifier):
     return bert.load(finished_classifier / "out")
 
 
-def log_odds(answer, label):
-    p = answer["probabilities"][label]
+def logit(p):
     return np.log(p / (1 - p))
 
 
@@ -45,8 +44,8 @@ def test_the_words_add_up_to_the_difference_of_the_scores(model):
         values = [word["value"] for word in found["words"]]
         assert_adds_up(values, found["score"], found["baseline"])
         assert found["label"] == label
-        expected = log_odds(model.predict([TEXT])[0], label)
-        assert found["score"] == pytest.approx(expected, abs=1e-3)
+        p = model.predict([TEXT])[0]["probabilities"][label]
+        assert found["score"] == pytest.approx(logit(p), abs=1e-3)
 
 
 def test_wordpieces_are_joined_to_words_of_the_text(model):
@@ -109,7 +108,7 @@ def test_a_text_of_several_windows_is_explained_as_a_whole(
         [word[-1] for word in found.words], found.score, found.baseline
     )
     p = pooled(task, tokenizer, TEXT, pooling)[1]
-    assert found.score == pytest.approx(np.log(p / (1 - p)), abs=1e-3)
+    assert found.score == pytest.approx(logit(p), abs=1e-3)
 
 
 def test_a_text_of_too_many_windows_is_refused(model):
@@ -125,8 +124,7 @@ def test_the_baseline_is_the_row_with_padding_in_place_of_words(model):
     pad = vocab["[PAD]"]
     batch = batch_of([[vocab["[CLS]"], pad, pad, vocab["[SEP]"]]])
     p = loaded.model.predict(batch).numpy()[0, 1]
-    expected = np.log(p / (1 - p))
-    assert found.baseline == pytest.approx(expected, abs=1e-3)
+    assert found.baseline == pytest.approx(logit(p), abs=1e-3)
 
 
 def small_model(model, kind, **changes):

@@ -28,11 +28,14 @@ from training.runs import classifier, questions
 from training.start import description
 
 TEXT = "The Sentence is longer than a row of wordpieces. " * 5
-USUAL = {"task_options": {}, "do_lower_case": True, "never_split": ()}
 
 
 def run(options):
     return trials.run(options, TrialOptions())
+
+
+def stop(*args, **kwargs):
+    raise KeyboardInterrupt
 
 
 def of_folder(tmp_path):
@@ -62,9 +65,6 @@ def stopped(goldens, tmp_path_factory):
         long_text=LongTextOptions(mode="windows", stride=5, pooling="max"),
     )
 
-    def stop(*args, **kwargs):
-        raise KeyboardInterrupt
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "write_dev_predictions", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -82,7 +82,10 @@ def trained(stopped):
 
 def later(options, given=(), **changes):
     """A command without training; what is not given has the usual value."""
-    usual = USUAL | {
+    usual = {
+        "task_options": {},
+        "do_lower_case": True,
+        "never_split": (),
         "long_text": LongTextOptions(),
         "max_seq_length": 128,
         "save_best": "",
@@ -170,9 +173,6 @@ def test_what_was_said_of_another_model_goes_when_a_command_begins(
     run(later(options, first, **here, **first))
     other = shutil.copytree(folder / "out", tmp_path / "other")
     first = {"init_checkpoint": str(other)}
-
-    def stop(*_):
-        raise KeyboardInterrupt
 
     monkeypatch.setattr(TaskScorer, "write", stop)
     names = "task.json", "metrics.json"
