@@ -133,9 +133,7 @@ def test_another_table_is_refused_and_not_kept(tuned, released, tmp_path):
     assert not list((folder / "data").glob("*"))
 
 
-def test_the_kind_of_a_call_is_never_that_of_its_folder(
-    tuned, released, tmp_path
-):
+def test_the_kind_of_a_call_is_not_that_of_a_folder(tuned, released, tmp_path):
     """A call without a kind is of the kind `single`, as its help says."""
     folder = shutil.copytree(tuned[0], tmp_path / "out")
     for kind, more in ("regression", {}), ("choice", {"choice_columns": "ab"}):
@@ -145,9 +143,7 @@ def test_the_kind_of_a_call_is_never_that_of_its_folder(
             bert.finetune(TABLE, released, folder, **REVIEWS)
 
 
-def test_a_later_call_has_the_settings_that_it_leaves_out(
-    tuned, released, tmp_path, seen
-):
+def test_a_later_call_has_the_earlier_settings(tuned, released, tmp_path, seen):
     out = tmp_path / "out"
     shutil.copytree(tuned[0], out)
     change_description(out, do_lower_case=False, max_seq_length=20)

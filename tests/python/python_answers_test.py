@@ -56,9 +56,7 @@ def finished(goldens, tmp_path_factory):
     return make
 
 
-def test_masks_are_filled_as_by_the_program(
-    pretrained, released, options, tmp_path
-):
+def test_fillings_are_the_program_s(pretrained, released, options, tmp_path):
     (tmp_path / "lines.txt").write_text("\n".join(MASKED), "utf-8")
     pretraining.run(
         options.replace(

@@ -183,9 +183,7 @@ def test_its_programs_take_the_settings(study, scale, tmp_path, name):
             assert not mix or LAYERS_OF_MIXES[mix] <= layers
 
 
-def test_the_small_scale_takes_an_hour_at_most(
-    study, tmp_path, name, monkeypatch
-):
+def test_small_scales_take_an_hour_at_most(study, tmp_path, name, monkeypatch):
     minilm = {"num_hidden_layers": 6, "hidden_size": 384}
     sizes = property(lambda data: minilm if data.init_checkpoint else {})
     monkeypatch.setattr(StudyData, "model_sizes", sizes)

@@ -120,9 +120,7 @@ def load_without(finished, goldens, tmp_path, scope):
 
 
 @pytest.mark.parametrize("scope", ["cls/seq_relationship/", "bert/pooler/"])
-def test_no_pair_is_answered_by_an_untrained_head(
-    finished, goldens, tmp_path, scope
-):
+def test_no_untrained_head_answers_a_pair(finished, goldens, tmp_path, scope):
     serving = load_without(finished, goldens, tmp_path, scope)
     assert "serve_pair" not in serving.signatures
     assert serving.exported.keys() == serving.signatures.keys()

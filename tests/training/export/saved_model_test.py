@@ -238,9 +238,7 @@ def made(monkeypatch):
     return made
 
 
-def test_versions_count_up_and_appear_whole(
-    finished, options, made, monkeypatch
-):
+def test_versions_count_up_and_are_whole(finished, options, made, monkeypatch):
     (finished / "export" / "7").mkdir(parents=True)
     (finished / "export" / "notes").mkdir()
     (finished / "metrics.json").write_text(

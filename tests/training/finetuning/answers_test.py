@@ -67,9 +67,7 @@ def test_evaluation_while_training_writes_scores_and_no_answers(
     assert list((tmp_path / "eval").glob("events*"))
 
 
-def test_the_best_threshold_is_found_kept_and_used(
-    goldens, tmp_path, same_outputs
-):
+def test_the_best_threshold_is_found_and_used(goldens, tmp_path, same_outputs):
     found = run(goldens, tmp_path, "v2.0", find_null_threshold=True)
     metrics, saved = found["metrics"], found["null_threshold"]
     threshold = saved["null_score_diff_threshold"]
@@ -98,9 +96,7 @@ def test_a_threshold_of_other_weights_is_a_warning(goldens, tmp_path, caplog):
     assert "at step 1, but the weights have step 24; give --f" in caplog.text
 
 
-def test_questions_without_answers_are_answered_and_not_scored(
-    goldens, tmp_path, trimmed
-):
+def test_questions_without_answers_are_not_scored(goldens, tmp_path, trimmed):
     def unanswered(fields):
         return {name: x for name, x in fields.items() if name != "answers"}
 

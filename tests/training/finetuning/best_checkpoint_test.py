@@ -357,9 +357,7 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
 
 
 @pytest.mark.all
-def test_a_classifier_that_goes_back_answers_by_what_it_trains_then(
-    goldens, tmp_path
-):
+def test_a_classifier_that_goes_back_answers_by_new_weights(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     often = {"save_best": "eval_loss", "eval_every_steps": 2}
     often |= {"save_checkpoints_steps": 2, "keep_checkpoint_max": 0}

@@ -63,9 +63,7 @@ def results(tmp_path):
     return np.loadtxt(tmp_path / "out/test_results.tsv", ndmin=2)
 
 
-def test_predictions_python_and_exports_use_what_the_folder_keeps(
-    calibrated, tmp_path
-):
+def test_answers_and_exports_use_what_the_folder_keeps(calibrated, tmp_path):
     raw = results(tmp_path)
     calibrated(do_predict=True)
     np.testing.assert_allclose(results(tmp_path), tempered(raw), atol=1e-5)
@@ -144,9 +142,7 @@ def test_a_new_folder_finds_the_calibration_beside_its_weights(
 
 
 @pytest.mark.all
-def test_a_converted_model_is_calibrated_if_its_answers_stay(
-    calibrated, tmp_path, caplog
-):
+def test_a_converted_model_keeps_its_calibration(calibrated, tmp_path, caplog):
     out, texts = str(tmp_path / "out"), ["a fine film", "dull"]
     theirs = convert(out, f"{tmp_path}/theirs")
     expected = bert.load(out).predict(texts)

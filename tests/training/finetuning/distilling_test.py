@@ -192,9 +192,7 @@ def test_learning_needs_a_teacher(change):
         DistillOptions(**change)
 
 
-def test_teachers_that_do_not_fit_are_refused(
-    goldens, finished_classifier, tmp_path
-):
+def test_unfit_teachers_are_refused(goldens, finished_classifier, tmp_path):
     teacher = tmp_path / "teacher"
     shutil.copytree(finished_classifier, teacher)
     options = student_of(goldens, tmp_path, teacher)

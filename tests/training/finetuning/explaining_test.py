@@ -95,9 +95,7 @@ def pooled(task, tokenizer, text, pooling):
 
 @pytest.mark.parametrize("kind", ["classification", "multilabel"])
 @pytest.mark.parametrize("pooling", ["mean", "max"])
-def test_a_text_of_several_windows_is_explained_as_a_whole(
-    model, kind, pooling
-):
+def test_a_text_of_windows_is_explained_as_a_whole(model, kind, pooling):
     task, tokenizer = small_model(model, kind), model.loaded.tokenizer
     changes = {"stride": 3, "pooling": pooling}
     explainer = explainer_of(model, task, max_seq_length=8, **changes)
@@ -148,9 +146,7 @@ def test_an_unknown_label_and_other_models_are_refused(model):
         ({"kind": "regression"}, "--explain_errors.*regression"),
     ],
 )
-def test_explaining_what_cannot_be_is_refused_early(
-    goldens, tmp_path, changes, said
-):
+def test_what_cannot_be_explained_is_refused(goldens, tmp_path, changes, said):
     write_table(tmp_path / "data", changes.get("kind", "single"))
     with pytest.raises(ValueError, match=said):
         classifier.run(
@@ -172,9 +168,7 @@ def test_the_page_shades_the_rows_that_are_asked_for(
     assert page.read_text().count('"explained":') == shaded
 
 
-def test_without_the_flag_only_exact_scores_are_explained(
-    goldens, tmp_path, model
-):
+def test_without_the_flag_exact_scores_are_explained(goldens, tmp_path, model):
     options = options_of(goldens, tmp_path, explain_errors=None)
     exact = small_model(model, "multilabel")
     assert number_of(options, exact) == 10

@@ -47,9 +47,7 @@ ALL = pytest.mark.all
     # run_classifier_test has the other tasks in trimmed batches.
     [("CoLA", True), pytest.param("MNLI", False, marks=ALL)],
 )
-def test_evaluation_and_predictions_equal_the_original(
-    goldens, tmp_path, task, trim
-):
+def test_scores_and_answers_equal_the_original(goldens, tmp_path, task, trim):
     folder, expected, table, _ = read_expected(goldens, task)
     run = make_run(
         make_options(

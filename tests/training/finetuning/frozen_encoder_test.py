@@ -52,9 +52,7 @@ def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
 @pytest.mark.parametrize(
     "before, now", [("linear", "bilstm"), ("bilstm", "linear")]
 )
-def test_a_head_of_another_shape_begins_anew(
-    goldens, tmp_path, caplog, before, now
-):
+def test_a_head_of_another_shape_is_new(goldens, tmp_path, caplog, before, now):
     config = {"bert_config_file": str(goldens / "bert_config.json")}
     options = make_options(goldens, tmp_path / "a", **config)
     first = make_run(options, mix="", head=before)
@@ -156,9 +154,7 @@ def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
     ("mix", "rate", "warns"),
     [("last", 5e-5, True), ("last", 1e-3, False), ("", 5e-5, False)],
 )
-def test_a_rate_of_fine_tuning_is_warned_of(
-    goldens, tmp_path, caplog, mix, rate, warns
-):
+def test_a_low_rate_is_warned_of(goldens, tmp_path, caplog, mix, rate, warns):
     head = {"feature_based": mix, "head": "bilstm"}
     rates = {"learning_rate": rate}
     options = options_of(goldens, tmp_path, "tagging", rates, **head)

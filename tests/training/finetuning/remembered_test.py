@@ -126,9 +126,7 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
     assert of_folder(folder) == before
 
 
-def test_a_folder_without_training_describes_the_last_command(
-    trained, tmp_path
-):
+def test_a_folder_without_training_tells_the_last_command(trained, tmp_path):
     """What an earlier command said of a model elsewhere, or of another one.
 
     --save_best is about checkpoints of its own folder, which has none: the
@@ -214,9 +212,7 @@ def test_a_model_is_not_evaluated_as_another_kind(trained):
         run(later(trained[1], ["kind"], **other, do_predict=False))
 
 
-def test_another_column_than_the_default_is_warned_of(
-    trained, tmp_path, caplog
-):
+def test_another_column_than_the_usual_is_warned_of(trained, tmp_path, caplog):
     """A folder does not name the columns that its command left out."""
     folder = shutil.copytree(trained[0] / "out", tmp_path / "out")
     facts = json.loads((folder / "task.json").read_text())

@@ -19,9 +19,7 @@ def clock(monkeypatch):
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, ValueError])
-def test_the_seconds_before_a_stop_count_and_the_pause_does_not(
-    tmp_path, clock, stop
-):
+def test_seconds_before_a_stop_count_and_pauses_do_not(tmp_path, clock, stop):
     def run():
         clock[0] += 7
         raise stop

@@ -164,9 +164,7 @@ def check_table(out):
     assert found["settings"][2]["median"] == pytest.approx(0.355)
 
 
-def test_workers_come_to_each_trial_together(
-    options, tmp_path, trained, monkeypatch
-):
+def test_workers_meet_at_each_trial(options, tmp_path, trained, monkeypatch):
     points = []
     monkeypatch.setattr(
         trials, "check_together", lambda strategy, point: points.append(point)
@@ -182,9 +180,7 @@ def test_workers_come_to_each_trial_together(
     ]
 
 
-def test_a_folder_of_trials_answers_without_their_flags(
-    options, tmp_path, trained
-):
+def test_a_folder_of_trials_answers_without_flags(options, tmp_path, trained):
     run(options, RATES)
     (tmp_path / "out/metrics.json").unlink()
     ask = options.replace(do_train=False, do_eval=True)
@@ -214,9 +210,7 @@ def test_trials_of_other_flags_are_told_of(options, tmp_path, trained, caplog):
     assert not stale.exists()
 
 
-def test_the_table_of_a_folder_of_trials_is_not_written_over(
-    options, tmp_path, trained
-):
+def test_a_table_in_a_folder_of_trials_stays(options, tmp_path, trained):
     run(options, RATES)
     table = tmp_path / "out/predictions.tsv"
     table.write_text("text\nof the user\n")
@@ -267,9 +261,7 @@ def test_predicting_needs_trials_that_are_done(options, tmp_path, trained):
     assert answers.endswith("12346")
 
 
-def test_settings_that_cannot_be_trained_are_refused_first(
-    options, tmp_path, trained
-):
+def test_impossible_settings_are_refused_first(options, tmp_path, trained):
     with pytest.raises(ValueError, match="24 training examples in batches of "):
         run(options, TrialOptions(batch_sizes=(8, 32)))
     options = options.replace(gradient_accumulation_steps=4)

@@ -112,9 +112,7 @@ def test_a_trained_run_computes_although_its_start_is_named(
     assert encoding.make_model(named).form.pooling == "mean"
 
 
-def test_texts_that_change_while_they_are_read_are_no_index(
-    options, monkeypatch
-):
+def test_texts_that_change_while_being_read_are_no_index(options, monkeypatch):
     read = encoding.files.sha256
 
     def change(path):
@@ -150,9 +148,7 @@ def as_search(options, **changes):
     return options.replace(do_encode=False, do_search=True, **files | changes)
 
 
-def test_questions_of_the_terminal_are_answered(
-    options, monkeypatch, capsys, released
-):
+def test_typed_questions_are_answered(options, monkeypatch, capsys, released):
     encoding.run(options)
     monkeypatch.setattr("sys.stdin", io.StringIO("one\n\nfour\n"))
     encoding.run(as_search(options, top_k=6))
@@ -174,9 +170,7 @@ def test_half_characters_of_a_text_can_be_printed():
     assert "two \ufffd" in encoding._as_text("one", found)
 
 
-def test_questions_of_a_file_and_python_have_the_same_answers(
-    options, tmp_path, released
-):
+def test_files_and_python_have_the_same_answers(options, tmp_path, released):
     encoding.run(options.replace(vector_size=8))
     questions = tmp_path / "questions.csv"
     questions.write_text("q,n\none,1\nfour,2\n")
@@ -289,8 +283,6 @@ def test_python_refuses_what_is_no_text_or_no_model_of_vectors(released):
         ({"pooling": "cls", "prompt_name": ""}, "would ignore pooling: .* pro"),
     ],
 )
-def test_python_refuses_what_sentence_vectors_ignore(
-    released, settings, message
-):
+def test_python_refuses_what_vectors_ignore(released, settings, message):
     with pytest.raises(ValueError, match=message):
         bert.load(released).encode(["one"], **settings)

@@ -105,9 +105,7 @@ def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
     assert_same_checkpoint(folder / last, finished[0] / last)
 
 
-def test_a_command_with_fewer_flags_answers_as_trained(
-    finished, goldens, tmp_path
-):
+def test_fewer_flags_answer_as_trained(finished, goldens, tmp_path):
     folder, results = copied(finished, tmp_path), finished[1]
     again = options_of(
         goldens,
@@ -142,9 +140,7 @@ def test_a_command_with_fewer_flags_answers_as_trained(
         ({"similarity_scale": 10.0}, "^--similarity_scale=10.0,.*=20.0;"),
     ],
 )
-def test_another_form_is_refused_in_the_folder(
-    finished, goldens, changes, message
-):
+def test_a_folder_refuses_another_form(finished, goldens, changes, message):
     changes = NEGATIVES | changes
     options = options_of(goldens, finished[0], given=changes, **changes)
     with pytest.raises(ValueError, match=message):
@@ -162,9 +158,7 @@ def test_a_model_without_its_form_is_refused(finished, goldens, tmp_path):
         bert.load(str(folder / "out"))
 
 
-def test_other_training_data_are_refused_in_the_folder(
-    finished, goldens, tmp_path
-):
+def test_a_folder_refuses_other_training_data(finished, goldens, tmp_path):
     folder = copied(finished, tmp_path)
     write_table(folder, count=24)
     with pytest.raises(ValueError, match="output_dir"):
@@ -202,9 +196,7 @@ def test_the_form_of_another_model_is_not_taken_over(
     assert VectorForm.find(str(tmp_path / "out")).pooling == "mean"
 
 
-def test_a_folder_of_another_kind_keeps_its_results(
-    finished, goldens, tmp_path
-):
+def test_a_folder_of_another_kind_keeps_results(finished, goldens, tmp_path):
     folder = copied(finished, tmp_path)
     span_description(weights="model.ckpt-10").write(str(folder / "out"), None)
     metrics = (folder / "out/metrics.json").read_bytes()
@@ -334,9 +326,7 @@ STS = {"task_name": "STS-B"}
         (NEGATIVES | {"group_by_length": True}, "--group_by_length"),
     ],
 )
-def test_bad_input_is_refused_before_training(
-    goldens, tmp_path, changes, message
-):
+def test_bad_input_is_refused_at_once(goldens, tmp_path, changes, message):
     write_table(tmp_path)
     with pytest.raises(ValueError, match=message):
         sentences.run(options_of(goldens, tmp_path, **changes))
