@@ -56,9 +56,7 @@ def test_a_text_in_the_folder_or_nowhere_is_refused(tmp_path):
         (15, 100, "--num_train_steps=100"),  # at least
     ],
 )
-def test_a_small_text_is_not_trained_on_for_all_minutes(
-    minutes, wordpieces, flag, tmp_path
-):
+def test_a_small_text_takes_less_training(minutes, wordpieces, flag, tmp_path):
     manifest = {"counts": {"wordpieces": wordpieces}}
     path = tmp_path / "train.tf_record.manifest.json"
     path.write_text(json.dumps(manifest))

@@ -79,9 +79,7 @@ def test_other_kinds(tmp_path, begun, kind, row, example):
 
 @pytest.mark.parametrize("has_begun", [False, True])
 @pytest.mark.parametrize("dev", [None, 0.25])
-def test_the_dev_set_of_a_stopped_call_is_not_that_of_the_next(
-    tmp_path, begun, has_begun, dev
-):
+def test_a_stopped_call_leaves_no_dev_set(tmp_path, begun, has_begun, dev):
     table = [(f"a {number}", "xy"[number % 2]) for number in range(24)]
     begun(table, tmp_path, dev=table[:5])
     assert (tmp_path / "data/dev.jsonl").exists()
@@ -146,9 +144,7 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
         ({"export_dir": "x"}, "no setting 'export_dir'.* see its --do_export"),
     ],
 )
-def test_wrong_settings_are_refused_before_anything_is_written(
-    released, tmp_path, changes, message
-):
+def test_wrong_settings_write_nothing(released, tmp_path, changes, message):
     out = tmp_path / "out"
     with pytest.raises(ValueError, match=message):
         bert.finetune(TABLE, released, str(out), **QUICK | changes)

@@ -89,9 +89,7 @@ def test_answers_and_exports_use_what_the_folder_keeps(calibrated, tmp_path):
     np.testing.assert_allclose(results(tmp_path), raw, atol=1e-6)
 
 
-def test_other_weights_are_never_answered_with_an_old_calibration(
-    calibrated, tmp_path, caplog
-):
+def test_other_weights_have_no_old_calibration(calibrated, tmp_path, caplog):
     """The output layer is the same, as that of a model with fewer layers."""
     out = str(tmp_path / "out")
     add_to_weight(out, "bert/encoder/layer_0/output/LayerNorm/beta")

@@ -291,9 +291,7 @@ def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
     assert (tmp_path / "out/submission/AX.tsv").exists()
 
 
-def test_scores_of_an_evaluation_while_training_replace_earlier_ones(
-    options, tmp_path, ran
-):
+def test_scores_of_a_training_replace_earlier_ones(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     run_suite(options, "CoLA,RTE")
     run_suite(options, "CoLA,RTE", do_eval=False, eval_every_steps=5)

@@ -240,9 +240,7 @@ def test_an_index_of_another_model_is_refused(options):
         ({"text_columns": ("a",)}, "--text_columns=a"),
     ],
 )
-def test_wrong_flags_are_refused_and_nothing_is_written(
-    options, tmp_path, changes, message
-):
+def test_wrong_flags_write_nothing(options, tmp_path, changes, message):
     with pytest.raises((ValueError, OSError), match=message):
         encoding.run(options.replace(**changes))
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
