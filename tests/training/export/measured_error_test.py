@@ -89,6 +89,5 @@ def test_records_of_another_length_are_refused(tmp_path, precisions):
     specs = feature_specs("classification", LENGTH // 2, 2)
     rows = {spec.name: np.zeros((1, spec.length), int) for spec in specs}
     write_records(tmp_path, "classification", rows, LENGTH // 2)
-    message = "eval.tf_record: these records are not of this model, .* remove"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="eval.tf_record: .* model, .* remove"):
         saved_model.measure_error(exact, exact, str(tmp_path))

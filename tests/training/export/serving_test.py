@@ -205,8 +205,7 @@ def test_the_card_of_an_export_without_texts(of_ids):
     assert "tensorflow_text" not in card
     assert "operations of TensorFlow alone" in card
     assert "`label_ids` int32 [...]" in card
-    message = "no signature of texts, .*serve_ids.*text in --export_signatures"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="of texts, .* in --export_signatures"):
         Predictor.load(of_ids)
 
 

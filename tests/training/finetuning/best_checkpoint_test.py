@@ -258,21 +258,18 @@ def test_a_metric_is_found_in_any_set(tmp_path):
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest_first(tmp_path):
-    message = "^--save_best=los: .* no such metric, but loss, f1"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="^--save_best=los: .* but loss, f1"):
         choose_among(Number(tmp_path, "los"), [])
 
 
 def test_another_metric_than_the_folder_s_is_refused(tmp_path):
     choose_among(Number(tmp_path), [0.0] * 6)[0].train(RECORDS)
-    message = "--save_best=loss, but .* has chosen by f1; give that"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="=loss, but .* chosen by f1; give"):
         choose_among(Number(tmp_path, "loss"), [])
 
 
 def test_what_was_never_chosen_cannot_be_used(tmp_path):
-    message = "holds no best_checkpoint.json; train with this flag"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="no best_checkpoint.json; train with"):
         choose_among(Number(tmp_path), [])[0].restore()
 
 

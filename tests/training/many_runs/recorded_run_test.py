@@ -46,6 +46,5 @@ def test_seconds_before_a_stop_count_and_pauses_do_not(tmp_path, clock, stop):
 
 def test_other_facts_are_refused(tmp_path):
     RecordedRun(str(tmp_path), "run.json", FACTS).run(dict)
-    message = f"^{tmp_path} was .*: seed 1 -> 2; .* --output_dir, or remove"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=": seed 1 -> 2; .* --output_dir, or"):
         RecordedRun(str(tmp_path), "run.json", {"seed": 2})

@@ -143,8 +143,7 @@ def check_glue_table(out, log):
 def test_one_failing_task_does_not_lose_the_others(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
     (tmp_path / "glue/CoLA/diverges").write_text("")
-    message = "^1 of 3 tasks failed: CoLA: step 3: loss became nan All others"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA: step 3"):
         run_suite(options, "CoLA,rte,MRPC")
     found = json.loads((tmp_path / "out/glue.json").read_text())
     assert [score["task"] for score in found["scores"]] == ["MRPC", "RTE"]
