@@ -315,12 +315,10 @@ def test_another_vocabulary_of_the_same_size_is_refused(trained, tmp_path):
     assert (folder / "out/vocab.txt").read_text().splitlines() == kept
 
 
-def test_another_training_is_refused_and_nothing_is_lost(trained):
+def test_other_training_data_is_refused_and_nothing_is_lost(trained):
     folder, options = trained
     train = folder / "data/train.jsonl"
     kept = contents_of(folder / "out")
-    with pytest.raises(ValueError, match="--optimizer=lamb, but the run of "):
-        run(options.replace(optimizer="lamb", num_train_epochs=3.0))
     rows = train.read_text()
     try:
         train.write_text(rows.replace('"l0"', '"l1"', 1))
@@ -332,6 +330,14 @@ def test_another_training_is_refused_and_nothing_is_lost(trained):
     finally:
         train.write_text(rows)
     assert contents_of(folder / "out") == kept
+
+
+def test_a_refused_training_leaves_the_description(trained):
+    folder, options = trained
+    before = of_folder(folder)
+    with pytest.raises(ValueError, match="--optimizer=lamb, but the run of "):
+        run(options.replace(optimizer="lamb", num_train_epochs=3.0))
+    assert of_folder(folder) == before
 
 
 def test_another_task_has_its_own_options(trained, goldens):
