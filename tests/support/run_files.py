@@ -18,6 +18,23 @@ def examples_in(path):
     return [tf.train.Example.FromString(record) for record in records]
 
 
+def results_in(folder):
+    """Name -> number of eval_results.txt."""
+    lines = (folder / "eval_results.txt").read_text("utf-8").splitlines()
+    return {name: float(x) for name, x in (v.split(" = ") for v in lines)}
+
+
+def points_in(folder):
+    """(step, tag) of everything that TensorBoard shows of a folder."""
+    return {
+        (event.step, value.tag)
+        for path in folder.glob("events*")
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+        for event in [tf.compat.v1.Event.FromString(record)]
+        for value in event.summary.value
+    }
+
+
 def contents_of(folder):
     """Name -> bytes of each file of a folder."""
     files = (path for path in folder.iterdir() if path.is_file())
@@ -39,20 +56,3 @@ def write_json_lines(path, rows):
 def cells_in(path):
     """The lines of a table whose cells are divided by tabs."""
     return [line.split("\t") for line in path.read_text("utf-8").splitlines()]
-
-
-def results_in(folder):
-    """Name -> number of eval_results.txt."""
-    lines = (folder / "eval_results.txt").read_text("utf-8").splitlines()
-    return {name: float(x) for name, x in (v.split(" = ") for v in lines)}
-
-
-def points_in(folder):
-    """(step, tag) of everything that TensorBoard shows of a folder."""
-    return {
-        (event.step, value.tag)
-        for path in folder.glob("events*")
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-        for event in [tf.compat.v1.Event.FromString(record)]
-        for value in event.summary.value
-    }
