@@ -62,9 +62,7 @@ def test_a_row_whose_checkpoints_are_gone_is_refused(tmp_path):
     options = StudyOptions(study="masking", output_dir=str(tmp_path))
     study = studies.get("masking")
     made = Programs(plan.Plan(study, options))
-    with pytest.raises(
-        FileNotFoundError, match="remove .*pretraining/run.json"
-    ):
+    with pytest.raises(FileNotFoundError, match="remove .*training/run.json"):
         made._model_flags(study.rows[0])
 
 

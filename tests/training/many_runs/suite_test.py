@@ -70,9 +70,7 @@ def ran(monkeypatch):
         folder.mkdir(parents=True, exist_ok=True)
         for file_name in task.submission_files.values():
             (folder / file_name).write_text(options.task_name)
-        values = {
-            name: 0.1 * (1 + number) for number, name in enumerate(task.metrics)
-        }
+        values = {name: 0.1 * (1 + i) for i, name in enumerate(task.metrics)}
         scores = options.do_eval or options.watches
         asked = task.dev_sets if scores else ()
         results = {set_name: values for set_name in asked}

@@ -228,9 +228,7 @@ def test_a_trial_of_other_flags_or_data_is_refused(options, tmp_path, trained):
     run(options.replace(**same, do_export=True), TWO)
     assert len(trained) == 4  # two, and twice the chosen one
     # Nor do the places of the same rows, and ids for the answers.
-    sets = {
-        f"{name}_file": f"{name}.jsonl" for name in ("train", "dev", "test")
-    }
+    sets = {f"{x}_file": f"{x}.jsonl" for x in ("train", "dev", "test")}
     asked = {"do_predict": True, "task_options": {**sets, "id_column": "text"}}
     run(options.replace(**asked), TWO)
     assert len(trained) == 5
