@@ -32,8 +32,7 @@ def test_two_demos_in_a_folder_exclude_each_other(tmp_path):
 
 def test_another_folder_is_not_touched(tmp_path):
     (tmp_path / "vocab.txt").write_text("a")
-    error = "holds vocab.txt and no made_by_the_demo.txt, so a demo may not re"
-    with pytest.raises(ValueError, match=error):
+    with pytest.raises(ValueError, match="no made_by_the_demo.txt, so a demo"):
         run_demo._clear(tmp_path, None)
     assert (tmp_path / "vocab.txt").exists()
 
@@ -56,9 +55,7 @@ def test_a_text_in_the_folder_or_nowhere_is_refused(tmp_path):
         (15, 100, "--num_train_steps=100"),  # at least
     ],
 )
-def test_a_small_text_is_not_trained_on_for_all_minutes(
-    minutes, wordpieces, flag, tmp_path
-):
+def test_a_small_text_takes_less_training(minutes, wordpieces, flag, tmp_path):
     manifest = {"counts": {"wordpieces": wordpieces}}
     path = tmp_path / "train.tf_record.manifest.json"
     path.write_text(json.dumps(manifest))
@@ -70,17 +67,9 @@ def test_a_small_text_is_not_trained_on_for_all_minutes(
 @pytest.mark.parametrize(
     ("line", "word", "question"),
     [
-        (
-            "An old clock stood near us.",
-            "stood",
-            "An old clock [MASK] near us.",
-        ),
+        ("An old clock stood by us.", "stood", "An old clock [MASK] by us."),
         # Its vowels are combining marks, its full stop is a danda.
-        (
-            "शायद ड्रेस कोड बहुत उबाऊ था।",
-            "बहुत",
-            "शायद ड्रेस कोड [MASK] उबाऊ था।",
-        ),
+        ("शायद ड्रेस कोड बहुत उबाऊ था।", "बहुत", "शायद ड्रेस कोड [MASK] उबाऊ था।"),
         ("北京是中国的首都和中心", "的", "北京是中国[MASK]首都和中心"),
     ],
 )

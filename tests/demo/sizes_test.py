@@ -5,7 +5,6 @@ import pytest
 from demo import sizes
 from training.config import recipes
 
-TURKISH = "Işık çok güzel, şehir ve ağaç da öyle."
 ENGLISH = "A café opened beside the old mill near the river today."
 
 
@@ -18,7 +17,7 @@ def write(tmp_path, text, name="text.txt"):
 @pytest.mark.parametrize(
     ("text", "lower"),
     [
-        (TURKISH, False),
+        ("Işık çok güzel, şehir ve ağaç da öyle.", False),
         ("नदी के पास पुरानी चक्की है", False),  # vowel signs are marks
         ("The old mill by the river. " * 50 + ENGLISH, True),
         ("老磨坊在河边", True),

@@ -79,9 +79,7 @@ def test_other_kinds(tmp_path, begun, kind, row, example):
 
 @pytest.mark.parametrize("has_begun", [False, True])
 @pytest.mark.parametrize("dev", [None, 0.25])
-def test_the_dev_set_of_a_stopped_call_is_not_that_of_the_next(
-    tmp_path, begun, has_begun, dev
-):
+def test_a_stopped_call_leaves_no_dev_set(tmp_path, begun, has_begun, dev):
     table = [(f"a {number}", "xy"[number % 2]) for number in range(24)]
     begun(table, tmp_path, dev=table[:5])
     assert (tmp_path / "data/dev.jsonl").exists()
@@ -110,13 +108,8 @@ def test_the_tables_of_finished_trials_stay(tmp_path):
         (Frame(review=[], label=[]), {}, "no column 'text'; .* review, label."),
         (TABLE, {"dev": Frame(text=["a"])}, "dev has no column 'label'"),
         ([], {}, "train has no row; expected one at least"),
-        (
-            TABLE,
-            {"learning_rat": 1},
-            "no setting .*learning_rat' .*learning_rate",
-        ),
+        (TABLE, {"learning_rat": 1}, "'learning_rat' .*learning_rate"),
         (TABLE, {"task_name": "cola"}, "there is no setting 'task_name'"),
-        (TABLE, {"learning_rate": 0}, "learning_rate=0.0; it must be above 0"),
         (TABLE, {"dev": 0.1}, "a share of 0.1 for the dev set: 2 training ro"),
         (TABLE, {"dev": 1.5}, "--dev_share=1.5; it must be above 0 and below"),
         (TABLE, {"kind": "singel"}, "kind 'singel', expected one of single"),
@@ -135,10 +128,8 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"metrics": "f1"}, "--metrics='f1'; it must be a list"),
         ({"labels": "yes,no"}, "--labels='yes,no'; it must be a list"),
         ({"seed": 3.5}, "--seed=3.5; it must be a whole number"),
-        ({"learning_rate": "1e-3"}, "--learning_rate='1e-3'; it must be a num"),
         ({"do_lower_case": 1}, "--do_lower_case=1; it must be True or False"),
         ({"label": 3}, "--label_column=3; it must be a string"),
         ({"text": 3}, "--text_columns=3; it must be a list"),
@@ -153,9 +144,7 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
         ({"export_dir": "x"}, "no setting 'export_dir'.* see its --do_export"),
     ],
 )
-def test_wrong_settings_are_refused_before_anything_is_written(
-    released, tmp_path, changes, message
-):
+def test_wrong_settings_write_nothing(released, tmp_path, changes, message):
     out = tmp_path / "out"
     with pytest.raises(ValueError, match=message):
         bert.finetune(TABLE, released, str(out), **QUICK | changes)

@@ -9,7 +9,9 @@ import pytest
 
 import bert
 from tests.support import fork_server
+from tests.support.model_folder_support import change_description
 from tests.support.python_tables import LABELS, QUICK, TEXTS, Frame
+from tests.support.run_files import contents_of
 from tests.support.serving_support import close
 
 REVIEWS = QUICK | {"text": "review", "label": "stars"}
@@ -78,21 +80,6 @@ def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
         assert answer["label"] == ("no", "yes")[row.argmax()]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        {"text": TEXTS, "label": LABELS},
-        list(zip(TEXTS, LABELS, strict=True)),
-        [{"text": x, "label": y} for x, y in zip(TEXTS, LABELS, strict=True)],
-    ],
-    ids=["columns", "tuples", "dicts"],
-)
-def test_every_form_of_table_gives_the_same_run(tuned, table, tmp_path, begun):
-    begun(table, tmp_path)
-    name = "train.tf_record"
-    assert (tmp_path / name).read_bytes() == (tuned[0] / name).read_bytes()
-
-
 def test_a_file_is_read_where_it_is(tmp_path, monkeypatch, begun):
     path = tmp_path / "mine.csv"
     path.write_text('text,label\n"a, b",1\nc,0\n' + "d,1\n" * 6, "utf-8")
@@ -134,49 +121,32 @@ def test_the_same_call_resumes_and_trains_no_step_twice(released, tmp_path):
     assert times() == after
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_another_table_is_refused_and_the_first_is_kept(tuned, released):
-    folder, _ = tuned
-    before = contents(folder / "data")
+def test_another_table_is_refused_and_not_kept(tuned, released, tmp_path):
+    folder = shutil.copytree(tuned[0], tmp_path / "out")
+    before = contents_of(folder / "data")
     with pytest.raises(ValueError, match="other data: .*another --output_dir"):
         bert.finetune(OTHER_TABLE, released, folder, **REVIEWS)
-    assert contents(folder / "data") == before
-
-
-def test_a_refused_call_leaves_no_tables_in_a_run_of_the_program(
-    tuned, released, tmp_path
-):
-    folder = shutil.copytree(tuned[0], tmp_path / "out")
-    shutil.rmtree(folder / "data")  # the program's tables are elsewhere
+    assert contents_of(folder / "data") == before
+    shutil.rmtree(folder / "data")  # the tables of the program are elsewhere
     with pytest.raises(ValueError, match="other data"):
         bert.finetune(OTHER_TABLE, released, folder, **REVIEWS)
     assert not list((folder / "data").glob("*"))
 
 
-def test_the_kind_of_a_call_is_never_that_of_its_folder(
-    tuned, released, tmp_path
-):
+def test_the_kind_of_a_call_is_not_that_of_a_folder(tuned, released, tmp_path):
     """A call without a kind is of the kind `single`, as its help says."""
     folder = shutil.copytree(tuned[0], tmp_path / "out")
     for kind, more in ("regression", {}), ("choice", {"choice_columns": "ab"}):
-        facts = json.loads((folder / "task.json").read_text())
-        facts["columns"] |= {"kind": kind, **more}
-        (folder / "task.json").write_text(json.dumps(facts | {"kind": kind}))
+        columns = change_description(folder, kind=kind)["columns"]
+        change_description(folder, columns=columns | {"kind": kind, **more})
         with pytest.raises(ValueError, match=f"of the kind {kind}, .*--kind"):
             bert.finetune(TABLE, released, folder, **REVIEWS)
 
 
-def test_a_later_call_has_the_settings_that_it_leaves_out(
-    tuned, released, tmp_path, seen
-):
+def test_a_later_call_has_the_earlier_settings(tuned, released, tmp_path, seen):
     out = tmp_path / "out"
     shutil.copytree(tuned[0], out)
-    described = json.loads((out / "task.json").read_text())
-    described |= {"do_lower_case": False, "max_seq_length": 20}
-    (out / "task.json").write_text(json.dumps(described))
+    change_description(out, do_lower_case=False, max_seq_length=20)
     # The weights were trained with other ones.
     with pytest.raises(ValueError, match="do_lower_case True -> False"):
         bert.finetune(TABLE, released, out, text="review", label="stars")

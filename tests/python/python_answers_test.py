@@ -56,9 +56,7 @@ def finished(goldens, tmp_path_factory):
     return make
 
 
-def test_masks_are_filled_as_by_the_program(
-    pretrained, released, options, tmp_path
-):
+def test_fillings_are_the_program_s(pretrained, released, options, tmp_path):
     (tmp_path / "lines.txt").write_text("\n".join(MASKED), "utf-8")
     pretraining.run(
         options.replace(
@@ -133,9 +131,7 @@ def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
 
 
 def test_texts_of_another_form_than_the_model_s_are_refused(finished):
-    pairs, _ = finished("classification", True)
-    with pytest.raises(ValueError, match=r"texts\[0\] is 'a', expected text_a"):
-        pairs.predict(["a"])
+    # predictor_test has a model of pairs.
     single, _ = finished("multilabel", False)
     with pytest.raises(ValueError, match=r"texts\[1\] is \('a', 'b'\), expec"):
         single.predict(["a", ("a", "b")])
@@ -210,11 +206,7 @@ def test_questions_are_answered_as_by_the_program(goldens, answered_questions):
 
 def check_wrong_settings(model):
     """What is no setting of a model of questions is refused."""
-    takes = (
-        "a model of the kind span takes doc_stride, max_answer_length, "
-        "max_query_length, max_seq_length, n_best_size, "
-        "null_score_diff_threshold, version_2_with_negative."
-    )
+    takes = "a model of the kind span takes doc_stride, .*version_2_with_neg"
     for name in "max_answer_len", "kind", "weights", "is_pair":
         message = f"there is no setting '{name}'.*; {takes}"
         with pytest.raises(ValueError, match=message):

@@ -77,10 +77,8 @@ def test_results_come_in_the_order_of_the_texts(golden_model):
 
 def test_texts_that_are_too_long_are_cut_and_counted(three_layers, caplog):
     model = bert.load(three_layers, max_seq_length=16)
-    with caplog.at_level("WARNING"):
-        ((words, _),) = model.encode_words(["a b " * 20], whole_words=False)
+    ((words, _),) = model.encode_words(["a b " * 20], whole_words=False)
     assert len(words) == 16
-    message = "1 of 1 texts were longer than --max_seq_length=16 wordpi"
-    assert message in caplog.text
+    assert "1 of 1 texts were longer than --max_seq_length=16" in caplog.text
     with pytest.raises(ValueError, match=r"9 \[MASK\], but only 7 of them"):
         model.fill_mask(["[MASK] b " * 9])

@@ -1,17 +1,13 @@
 """The engine with made-up runs: remembers, resumes, refuses, reports."""
 
-import csv
 import json
 import re
 import signal
 import statistics
-import subprocess
-import sys
 
 import pytest
 from matplotlib import image
 
-from modeling import checkpoints
 from studies.engine import plan, report, running
 from studies.engine.study_options import StudyData
 from tests.studies.support import (
@@ -21,7 +17,9 @@ from tests.studies.support import (
     options,
     values_of,
 )
-from tests.support.model_folder_support import write_original
+from tests.support import fork_server
+from tests.support.model_folder_support import add_to_weight, write_original
+from tests.support.run_files import cells_in
 
 pytestmark = pytest.mark.all
 
@@ -57,8 +55,7 @@ def run(folder, runs=None, *, given=None, **changes):
 
 def table(folder):
     """The rows of study.tsv without its head."""
-    with open(folder / "study.tsv", newline="") as file:
-        return list(csv.reader(file, delimiter="\t"))[1:]
+    return cells_in(folder / "study.tsv")[1:]
 
 
 def treebank(folder):
@@ -79,12 +76,7 @@ def test_finished_runs_are_not_repeated(tmp_path):
 
 def test_a_killed_study_goes_on_at_its_row(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(killed)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    fork_server.cold_python("-c", KILLED, killed, code=-signal.SIGKILL)
     before = table(killed)
     assert 0 < len(before)
     made = run(killed)
@@ -193,9 +185,7 @@ def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
 )
 def test_a_study_with_other_settings_is_refused(tmp_path, changes, error):
     run(tmp_path, rows=("base",))
-    with pytest.raises(
-        ValueError, match=f"with different flags or data: {error}"
-    ):
+    with pytest.raises(ValueError, match=f"flags or data: {error}"):
         run(tmp_path, **changes)
 
 
@@ -253,10 +243,7 @@ def test_other_weights_at_the_same_path_are_refused(goldens, tmp_path):
     model, out = write_original(goldens, tmp_path / "model"), tmp_path / "out"
     given = treebank(tmp_path / "conllu").replace(init_checkpoint=str(model))
     assert run(out, given=given, rows=("base",))
-    weights = checkpoints.open_checkpoint(str(model))
-    values = {name: weights.read(name) for name in weights.shapes}
-    values["bert/pooler/dense/bias"] += 1
-    checkpoints.write(weights.prefix, values)
+    add_to_weight(model, "bert/pooler/dense/bias")
     runs = MadeUpRuns()
     with pytest.raises(ValueError, match="init_checkpoint .*--output_dir"):
         run(out, runs, given=given, rows=("worse",))

@@ -5,12 +5,15 @@ import dataclasses
 import pytest
 
 import studies
-from studies.engine import scales
-from studies.engine.study_options import StudyData, StudyOptions, check_rows
+from studies.engine.study_options import StudyData
 from tests.studies.support import made_up_study
 
 pytestmark = pytest.mark.all
 
+TWO_BANKS = (
+    *("a-train.conllu", "b-train.conllu"),
+    *("a-dev.conllu", "t-test.conllu"),
+)
 ALL = ("tags", "spans", "similarity", "casing", "perplexity")
 
 
@@ -22,42 +25,14 @@ def write(folder, *names):
     return str(folder)
 
 
-def test_an_unknown_study_lists_the_names():
-    with pytest.raises(
-        ValueError, match="features, masking.* sentence_objective"
-    ):
-        studies.get("maskings")
-
-
-def test_an_unknown_row_lists_the_rows(tmp_path):
-    options = StudyOptions(
-        study="x", output_dir=str(tmp_path), rows=("base", "bert")
-    )
-    with pytest.raises(ValueError, match="no row bert; its rows are base, bet"):
-        check_rows(made_up_study(), options)
-
-
 @pytest.mark.parametrize(
     "flag, there, error",
     [
         ("conllu_dir", (), "must hold one .* found none of them"),
         ("conllu_dir", ("a-dev.conllu",), "must hold one .*found .*a-dev.conl"),
-        (
-            "conllu_dir",
-            (
-                "a-train.conllu",
-                "b-train.conllu",
-                "a-dev.conllu",
-                "t-test.conllu",
-            ),
-            "must hold one .*a-dev.conllu, .*a-train.conllu, .*b-train.conllu",
-        ),
+        ("conllu_dir", TWO_BANKS, "a-dev.conllu, .*a-train.conllu, .*b-train"),
         ("glue_dir", ("STS-B/train.tsv",), "must hold one STS-B/train.tsv and"),
-        (
-            "squad_dir",
-            ("train-v1.1.json",),
-            "must hold one train-v1.1.json and",
-        ),
+        ("squad_dir", ("train-v1.1.json",), "one train-v1.1.json and"),
         ("text", (), "no such text file"),
     ],
 )
@@ -136,7 +111,3 @@ def test_too_little_text_is_refused_before_the_folder_is_begun(tmp_path):
 @pytest.mark.parametrize("name", studies.names())
 def test_every_study_needs_no_data(name):
     assert StudyData().measures_of(studies.get(name))
-
-
-def test_scales_that_flags_offer():
-    assert scales.NAMES == ("small", "tiny", "paper")

@@ -1,11 +1,10 @@
 """Small record files and models for the tests of fine-tuning."""
 
-import json
-
 import numpy as np
 
 from data.records import feature_spec, input_pipeline
 from tests.support.records_support import write_examples
+from tests.support.run_files import write_json_lines
 
 
 def specs_of(kind, seq_length, num_labels):
@@ -124,8 +123,7 @@ def _write_set(folder, name, rows):
     """Writes a set as JSON lines; the test set has no labels."""
     if name == "test":
         rows = [{k: v for k, v in x.items() if k != "label"} for x in rows]
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    (folder / f"{name}.jsonl").write_text(text, "utf-8")
+    write_json_lines(folder / f"{name}.jsonl", rows)
 
 
 def write_table(folder, kind):

@@ -41,6 +41,13 @@ def load_weights(path, model):
     return checkpoints.init_from_checkpoint(str(path), variables_of(model))
 
 
+def add_to_weight(folder, name):
+    """Adds 1 to a variable in the checkpoint of a folder."""
+    saved = checkpoints.open_checkpoint(str(folder))
+    values = {name: saved.read(name) for name in saved.shapes}
+    checkpoints.write(saved.prefix, values | {name: values[name] + 1})
+
+
 def change_description(folder, **changes):
     """Changes what task.json of a finished run says; returns what it said."""
     return change_json(folder / "task.json", **changes)

@@ -1,5 +1,7 @@
 """Files of runs and of records, without the code of runs."""
 
+import json
+
 import tensorflow as tf
 
 
@@ -31,3 +33,26 @@ def points_in(folder):
         for event in [tf.compat.v1.Event.FromString(record)]
         for value in event.summary.value
     }
+
+
+def contents_of(folder):
+    """Name -> bytes of each file of a folder."""
+    files = (path for path in folder.iterdir() if path.is_file())
+    return {path.name: path.read_bytes() for path in files}
+
+
+def json_lines_in(path):
+    """The values of a file of JSON lines."""
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def write_json_lines(path, rows):
+    """Writes a value on each line."""
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_text(text, "utf-8")
+
+
+def cells_in(path):
+    """The lines of a table whose cells are divided by tabs."""
+    return [line.split("\t") for line in path.read_text("utf-8").splitlines()]

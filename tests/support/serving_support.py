@@ -184,6 +184,13 @@ def rows_of(goldens, kind, examples):
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
+def batch_of(ids):
+    """The inputs of rows of one segment without padding, all of one length."""
+    ids = np.array(ids, np.int32)
+    inputs = ids, np.ones_like(ids), np.zeros_like(ids)
+    return dict(zip(INPUTS, inputs, strict=True))
+
+
 def predictions_of(model, rows):
     """What the model itself says of whole rows, padding and all."""
     return model.predict(

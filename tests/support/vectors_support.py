@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from tests.support import rounding
+from tests.support.run_files import json_lines_in
 from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.run_options import DeviceOptions
 from training.runs import vectors as extraction
@@ -32,15 +33,10 @@ def extracted(folder, tmp_path, lines, config_file=None, **vectors):
     return np.load(tmp_path / "vectors.npz")
 
 
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
 def assert_golden(path, goldens, num_lines=6, tolerance=rounding.SIX_DECIMALS):
     """The lines are the first of the original's."""
-    theirs = read_json(goldens / "extract_features/expected.jsonl")
-    for lines in zip(read_json(path), theirs[:num_lines], strict=True):
+    theirs = json_lines_in(goldens / "extract_features/expected.jsonl")
+    for lines in zip(json_lines_in(path), theirs[:num_lines], strict=True):
         values = [
             [
                 layer.pop("values")

@@ -3,9 +3,12 @@
 import functools
 import json
 
+import pytest
+
 from modeling import BertConfig, TaskModel
 from tests.support import fork_server
 from tests.support.classifier_support import write_records
+from tests.support.pretraining_support import assert_same_checkpoint
 from training.config.finetuning_options import ClassifierOptions
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
@@ -93,6 +96,23 @@ def stop_at(last):
             raise Stopped
 
     return stop
+
+
+def stopped_and_resumed(make_run, options, train_files, stop):
+    """The last step of two runs with one result; one was stopped at a step."""
+    whole, resumed = (
+        options.replace(output_dir=f"{options.train.output_dir}/{name}")
+        for name in ("whole", "resumed")
+    )
+    last = make_run(whole).train(train_files)
+    often = {"eval_every_steps": 1, "save_checkpoints_steps": 2}
+    with pytest.raises(Stopped):
+        make_run(resumed.replace(**often)).train(train_files, stop_at(stop))
+    again = make_run(resumed)
+    assert again.manager.steps() == [*range(2, stop, 2)]
+    assert again.train(train_files) == again.restore() == last
+    assert_same_checkpoint(whole.train.output_dir, resumed.train.output_dir)
+    return last
 
 
 def record_losses(monkeypatch):

@@ -292,8 +292,7 @@ def test_windows_are_pooled_and_calibrated(
 
 def test_texts_of_another_form_are_refused(wide):
     answers = load(str(wide[1] / "model.tflite"))
-    message = r"texts\[1\] is .*, expected text_a and"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"texts\[1\] is .*, expected text_a"):
         answers.predict([("a", "b"), "c"])
     with pytest.raises(ValueError, match="is of LiteRT; load it by bert.load"):
         Predictor.load(str(wide[1]))
@@ -308,8 +307,7 @@ def test_texts_of_another_form_are_refused(wide):
     ],
 )
 def test_what_files_of_ids_do_not_have_is_refused(tmp_path, changes):
-    message = "--export_format=litert .* leave out --export_signatures"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="=litert .* out --export_signatures"):
         ExportOptions(
             output_dir="x", export_dir=str(tmp_path), format="litert", **changes
         )
@@ -317,16 +315,14 @@ def test_what_files_of_ids_do_not_have_is_refused(tmp_path, changes):
 
 def test_other_kinds_are_refused_before_anything_is_written(goldens, tmp_path):
     finished_run(goldens, tmp_path, "choice")
-    message = "--export_format=litert is for classification, .* the kind choice"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="=litert is for .* the kind choice"):
         export(tmp_path)
     assert not os.listdir(tmp_path / "export")
 
 
 @pytest.mark.all
 def test_versions_of_both_formats_are_not_mixed(wide):
-    message = "--export_format=saved_model.* another"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="=saved_model.* another"):
         serving_support.export(wide[0])
 
 

@@ -27,9 +27,6 @@ def precisions(goldens, tmp_path_factory):
     return model, exact, saved_model.load(str(folder), "bfloat16")
 
 
-PRECISIONS = "float32", "bfloat16"
-
-
 def write_records(folder, kind, rows, length=LENGTH):
     """Records of the dev set of a model with two labels."""
     specs = feature_specs(kind, length, 2)
@@ -68,7 +65,8 @@ def test_bfloat16_is_measured(tmp_path, goldens, precisions, has_records):
 
 def test_padding_does_not_count_in_the_measured_error(tmp_path, goldens):
     finished_run(goldens, tmp_path, "tagging")
-    both = [saved_model.load(str(tmp_path), p) for p in PRECISIONS]
+    precisions = "float32", "bfloat16"
+    both = [saved_model.load(str(tmp_path), p) for p in precisions]
     rows = rows_of(goldens, "tagging", examples_of("tagging", False, 6))
     write_records(tmp_path, "tagging", rows)
     error = saved_model.measure_error(*both, str(tmp_path))
@@ -91,6 +89,5 @@ def test_records_of_another_length_are_refused(tmp_path, precisions):
     specs = feature_specs("classification", LENGTH // 2, 2)
     rows = {spec.name: np.zeros((1, spec.length), int) for spec in specs}
     write_records(tmp_path, "classification", rows, LENGTH // 2)
-    message = "eval.tf_record: these records are not of this model, .* remove"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="eval.tf_record: .* model, .* remove"):
         saved_model.measure_error(exact, exact, str(tmp_path))

@@ -19,8 +19,7 @@ def pairs(goldens, tmp_path_factory):
     "text", ["a", ("a",), ("a", "b", "c"), (1, "b"), ("a", None), ("a", ["b"])]
 )
 def test_texts_of_another_form_are_refused(pairs, text):
-    message = r"texts\[1\] is .*, expected text_a and text_b."
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"texts\[1\] is .*, expected text_a"):
         pairs.predict([("a", "b"), text])
 
 

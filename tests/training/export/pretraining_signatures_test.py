@@ -66,15 +66,10 @@ def wanted(goldens, lines):
     batch = queries.query_batch(asked, LENGTH, max_predictions=4)
     logits, next_sentence = model.logits(batch)
     probs = tf.reshape(tf.nn.softmax(logits), [-1, 4, config.vocab_size])
-    scores = zip(
-        asked,
-        probs.numpy(),
-        tf.nn.softmax(next_sentence).numpy(),
-        strict=True,
-    )
+    is_next = tf.nn.softmax(next_sentence).numpy()
     answers = [
-        queries.answer(query, p, n, tokenizer.inv_vocab, 3)
-        for query, p, n in scores
+        queries.answer(*scores, tokenizer.inv_vocab, 3)
+        for scores in zip(asked, probs.numpy(), is_next, strict=True)
     ]
     return answers, {name: batch[name] for name in INPUTS}
 
@@ -125,9 +120,7 @@ def load_without(finished, goldens, tmp_path, scope):
 
 
 @pytest.mark.parametrize("scope", ["cls/seq_relationship/", "bert/pooler/"])
-def test_no_pair_is_answered_by_an_untrained_head(
-    finished, goldens, tmp_path, scope
-):
+def test_no_untrained_head_answers_a_pair(finished, goldens, tmp_path, scope):
     serving = load_without(finished, goldens, tmp_path, scope)
     assert "serve_pair" not in serving.signatures
     assert serving.exported.keys() == serving.signatures.keys()

@@ -21,8 +21,7 @@ LENGTH = 96
 
 
 @pytest.fixture(
-    scope="module",
-    params=[pytest.param("v1.1", marks=pytest.mark.all), "v2.0"],
+    scope="module", params=[pytest.param("v1.1", marks=pytest.mark.all), "v2.0"]
 )
 def answered(request, goldens, tmp_path_factory):
     """Version, examples, the folder and its model."""

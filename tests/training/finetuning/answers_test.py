@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.data.squad import support
+from tests.support.run_files import contents_of
 from tests.training.finetuning_support import Stopped
 from tests.training.squad_support import make_options, questions_of, run
 from training.finetuning import answers
@@ -66,9 +67,7 @@ def test_evaluation_while_training_writes_scores_and_no_answers(
     assert list((tmp_path / "eval").glob("events*"))
 
 
-def test_the_best_threshold_is_found_kept_and_used(
-    goldens, tmp_path, same_outputs
-):
+def test_the_best_threshold_is_found_and_used(goldens, tmp_path, same_outputs):
     found = run(goldens, tmp_path, "v2.0", find_null_threshold=True)
     metrics, saved = found["metrics"], found["null_threshold"]
     threshold = saved["null_score_diff_threshold"]
@@ -97,15 +96,12 @@ def test_a_threshold_of_other_weights_is_a_warning(goldens, tmp_path, caplog):
     assert "at step 1, but the weights have step 24; give --f" in caplog.text
 
 
-def test_questions_without_answers_are_answered_and_not_scored(
-    goldens, tmp_path, trimmed
-):
+def test_questions_without_answers_are_not_scored(goldens, tmp_path, trimmed):
+    def unanswered(fields):
+        return {name: x for name, x in fields.items() if name != "answers"}
+
     text = (goldens / "squad/dev-v1.1.json").read_text("utf-8")
-    content = json.loads(text)
-    for article in content["data"]:
-        for paragraph in article["paragraphs"]:
-            for question in paragraph["qas"]:
-                del question["answers"]
+    content = json.loads(text, object_hook=unanswered)
     bare = str(tmp_path / "bare.json")
     (tmp_path / "bare.json").write_text(json.dumps(content), "utf-8")
     found = run(
@@ -145,11 +141,8 @@ def test_files_of_an_earlier_prediction_do_not_stay(
         options = make_options(goldens, out, **given)
         questions.Run(options).scorer.write(outputs, 0)
 
-    def written():
-        return {path.name: path.read_bytes() for path in out.glob("*.*")}
-
     predict("first", write_html=True, answers=[("two", 4)])
-    first = written()
+    first = contents_of(out)
     always = {"predictions.json", "nbest_predictions.json"}
     others = {"metrics.json", "null_odds.json", "predictions.html"}
     assert set(first) == always | others
@@ -158,8 +151,8 @@ def test_files_of_an_earlier_prediction_do_not_stay(
         patch.setattr(answers.QuestionScorer, "_score", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             predict("second")
-    assert written() == first
+    assert contents_of(out) == first
     predict("second")
-    assert set(written()) == always
+    assert set(contents_of(out)) == always
     for name in others:
         assert f"Removed {out}/{name}, which an earlier" in caplog.text

@@ -10,10 +10,11 @@ import pytest
 import bert
 import modeling
 from data.calibration import Calibration
-from modeling import checkpoints
 from tests.support.classifier_support import write_table
 from tests.support.conversion_support import convert
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.model_folder_support import add_to_weight
+from tests.support.run_files import cells_in, json_lines_in
 from tests.training.finetuning_support import options_of
 from training.export import saved_model
 from training.finetuning import calibrating
@@ -62,20 +63,14 @@ def results(tmp_path):
     return np.loadtxt(tmp_path / "out/test_results.tsv", ndmin=2)
 
 
-def answers(tmp_path):
-    lines = (tmp_path / "out/predictions.tsv").read_text().splitlines()[1:]
-    return {line.split("\t")[1] for line in lines}
-
-
-def test_predictions_python_and_exports_use_what_the_folder_keeps(
-    calibrated, tmp_path
-):
+def test_answers_and_exports_use_what_the_folder_keeps(calibrated, tmp_path):
     raw = results(tmp_path)
     calibrated(do_predict=True)
     np.testing.assert_allclose(results(tmp_path), tempered(raw), atol=1e-5)
     out = str(tmp_path / "out")
     second = (tmp_path / "out/labels.txt").read_text().split()[1]
-    assert answers(tmp_path) == {second}
+    _, *rows = cells_in(tmp_path / "out/predictions.tsv")
+    assert {row[1] for row in rows} == {second}
     texts = ["a fine film", "dull"]
     plain = bert.load(out, use_calibration=False).predict(texts)
     found = bert.load(out).predict(texts)
@@ -94,15 +89,10 @@ def test_predictions_python_and_exports_use_what_the_folder_keeps(
     np.testing.assert_allclose(results(tmp_path), raw, atol=1e-6)
 
 
-def test_other_weights_are_never_answered_with_an_old_calibration(
-    calibrated, tmp_path, caplog
-):
+def test_other_weights_have_no_old_calibration(calibrated, tmp_path, caplog):
     """The output layer is the same, as that of a model with fewer layers."""
     out = str(tmp_path / "out")
-    weights = checkpoints.open_checkpoint(out)
-    values = {name: weights.read(name) for name in weights.shapes}
-    values["bert/encoder/layer_0/output/LayerNorm/beta"] += 1
-    checkpoints.write(weights.prefix, values)
+    add_to_weight(out, "bert/encoder/layer_0/output/LayerNorm/beta")
     (tmp_path / "out/model.ckpt-6.resume.json").unlink()  # has a checksum
     calibrated(do_predict=True)
     assert "calibration.json belongs to other weights" in caplog.text
@@ -112,8 +102,8 @@ def test_other_weights_are_never_answered_with_an_old_calibration(
     calibrated(do_predict=True, use_calibration=False)
     np.testing.assert_array_equal(now, results(tmp_path))
     assert "calibration" not in caplog.text
-    lines = (tmp_path / "data/test.jsonl").read_text().splitlines()
-    texts = [json.loads(line)["text"] for line in lines]
+    rows = json_lines_in(tmp_path / "data/test.jsonl")
+    texts = [row["text"] for row in rows]
     found = [
         [*x["probabilities"].values()] for x in bert.load(out).predict(texts)
     ]
@@ -150,9 +140,7 @@ def test_a_new_folder_finds_the_calibration_beside_its_weights(
 
 
 @pytest.mark.all
-def test_a_converted_model_is_calibrated_if_its_answers_stay(
-    calibrated, tmp_path, caplog
-):
+def test_a_converted_model_keeps_its_calibration(calibrated, tmp_path, caplog):
     out, texts = str(tmp_path / "out"), ["a fine film", "dull"]
     theirs = convert(out, f"{tmp_path}/theirs")
     expected = bert.load(out).predict(texts)
@@ -196,7 +184,6 @@ def test_calibrating_what_cannot_be_is_refused_early(
 
 
 def test_a_damaged_calibration_is_refused(fitted, tmp_path):
-    """The error names the remedy."""
     model = modeling.load(str(fitted / "out")).model
     facts = json.loads((fitted / "out/calibration.json").read_text())
     for damage in (

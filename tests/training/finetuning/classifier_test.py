@@ -12,6 +12,7 @@ from data.tasks import get_task
 from tests.data.tasks.fixtures import FOLDERS, write_files
 from tests.support.classifier_support import rows_of, write_table
 from tests.support.pages_support import Page
+from tests.support.run_files import cells_in, write_json_lines
 from tests.training.finetuning_support import options_of
 from training.finetuning import prediction_files
 from training.finetuning.predictions import ExampleScores
@@ -54,15 +55,15 @@ def test_a_table_of_ones_own_is_trained_scored_and_answered(
 
 def check_predictions(out, kind, columns):
     """Whether each line's prediction is the one of its probabilities."""
-    lines = (out / "predictions.tsv").read_text("utf-8").splitlines()
+    lines = cells_in(out / "predictions.tsv")
     if kind == "tagging":
         # A line for each word, and a blank one after each sentence.
-        words = [line.split("\t")[0] for line in lines if line]
-        assert words == [w for row in rows_of(kind, 7) for w in row["words"]]
-        assert lines.count("") == 7
-        assert {line.split("\t")[1] for line in lines if line} <= {"O", "B-M"}
+        given = rows_of(kind, 7)
+        words = [word for row in given for word in [*row["words"], ""]]
+        assert [line[0] for line in lines] == words
+        assert {line[1] for line in lines if line[0]} <= {"O", "B-M"}
         return
-    header, *rows = [line.split("\t") for line in lines]
+    header, *rows = lines
     assert header == columns
     assert len(rows) == 7
     values = np.array([row[2:] for row in rows], float)
@@ -85,9 +86,7 @@ def check_dev_predictions(out, kind, metrics):
     if kind == "tagging":
         assert not path.exists() and not (out / "errors.html").exists()
         return
-    header, *rows = [
-        line.split("\t") for line in path.read_text("utf-8").splitlines()
-    ]
+    header, *rows = cells_in(path)
     rows = [dict(zip(header, row, strict=True)) for row in rows]
     losses = [float(row["loss"]) for row in rows]
     assert losses == sorted(losses, reverse=True)
@@ -111,14 +110,11 @@ def check_dev_predictions(out, kind, metrics):
         assert metrics["dev"]["accuracy"] == pytest.approx(np.mean(right))
     if kind == "pair":
         found = metrics["details"]["dev"]
-        counts = [
-            [
-                sum((r["gold"], r["prediction"]) == (a, b) for r in rows)
-                for b in found["labels"]
-            ]
-            for a in found["labels"]
-        ]
-        assert found["confusion_matrix"] == counts
+        counts = np.zeros((2, 2))
+        for row in rows:
+            pair = row["gold"], row["prediction"]
+            counts[tuple(map(found["labels"].index, pair))] += 1
+        np.testing.assert_array_equal(found["confusion_matrix"], counts)
 
 
 def scores_of(predictions, loss, label_mask=None):
@@ -145,17 +141,15 @@ def write_dev_predictions(task, name, scores, folder):
 
 def test_numbers_of_any_size_are_written_exactly(tmp_path):
     gold, found = [1234567.0, 16777217.0, 3.25, 1e-7], [1234567.5, 0.1, 5, -1]
-    (tmp_path / "dev.jsonl").write_text(
-        "".join(f'{{"text": "x", "label": {number}}}\n' for number in gold)
-    )
+    rows = [{"text": "x", "label": number} for number in gold]
+    write_json_lines(tmp_path / "dev.jsonl", rows)
     task = get_task("jsonl", str(tmp_path), kind="regression")
     scores = scores_of([[number] for number in found], [4, 3, 2, 1])
     write_dev_predictions(task, "dev", scores, tmp_path)
     prediction_files.write_predictions(task, "dev", scores, str(tmp_path))
 
     def cells(name, first):
-        lines = (tmp_path / name).read_text("utf-8").splitlines()[1:]
-        return [line.split("\t")[first : first + 2] for line in lines]
+        return [x[first : first + 2] for x in cells_in(tmp_path / name)[1:]]
 
     texts = ["1234567.5", "0.1", "5", "-1"]
     assert cells("dev_predictions.tsv", 2) == [
@@ -179,7 +173,7 @@ def test_half_of_a_pair_does_not_stop_the_files(tmp_path, kind):
         row = {"words": [odd], "label": [odd]}
         columns = {}
     for name in "train", "dev", "test":
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+        write_json_lines(tmp_path / f"{name}.jsonl", [row])
     task = get_task("jsonl", str(tmp_path), kind=kind, **columns)
     shape = [1, *[1] * (kind == "tagging"), len(task.labels)]
     scores = scores_of(np.ones(shape), [1], np.ones([1, 1], int))
@@ -200,13 +194,11 @@ def test_a_further_dev_set_has_files_of_its_name(tmp_path):
     for name in task.dev_sets:
         write_dev_predictions(task, name, scores, tmp_path)
     for suffix in "", "_dev_mismatched":
-        path = tmp_path / f"dev_predictions{suffix}.tsv"
-        lines = path.read_text("utf-8").splitlines()
-        assert lines[0].split("\t")[1:6] == [
-            *("text_a", "text_b", "gold", "prediction", "loss")
-        ]
+        header, *lines = cells_in(tmp_path / f"dev_predictions{suffix}.tsv")
+        columns = ["text_a", "text_b", "gold", "prediction", "loss"]
+        assert header[1:6] == columns
         # Of equal losses the first example is first.
-        ids = [line.split("\t")[0].rpartition("-")[2] for line in lines[1:]]
+        ids = [line[0].rpartition("-")[2] for line in lines]
         first = [
             e.guid for e in task.examples(f"dev{suffix[4:] or '_matched'}")
         ]

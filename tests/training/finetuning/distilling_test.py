@@ -1,5 +1,6 @@
 """A run that learns from a teacher: what is kept, resumed and refused."""
 
+import functools
 import json
 import os
 import shutil
@@ -14,11 +15,13 @@ import modeling
 from data.records import tfrecord
 from data.tasks import get_task
 from data.text.packing import INPUTS
-from modeling import TaskModel, checkpoints
+from modeling import TaskModel
 from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.model_folder_support import add_to_weight, change_description
 from tests.support.pretraining_support import assert_same_checkpoint
+from tests.support.run_files import contents_of, json_lines_in, write_json_lines
 from tests.training import squad_support
 from tests.training.finetuning_support import (
     Stopped,
@@ -48,11 +51,7 @@ def student_of(goldens, folder, teacher, kind="single", **changes):
 
 def never(monkeypatch):
     """Lets no teacher compute."""
-
-    def fail(*_):
-        raise AssertionError("the teacher is asked again")
-
-    monkeypatch.setattr(distilling.Teacher, "_logits", fail)
+    monkeypatch.delattr(distilling.Teacher, "_logits")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +63,7 @@ def student(goldens, finished_classifier, tmp_path_factory):
     folder = tmp_path_factory.mktemp("student")
     more = folder / "more.jsonl"
     rows = [{"text": "the old mill " * n} for n in range(1, 9)]
-    more.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(more, rows)
     options = student_of(
         goldens, folder, finished_classifier, unlabeled_file=str(more)
     )
@@ -109,9 +108,9 @@ def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
     losses = record_losses(monkeypatch)
     assert classifier.run(later).step == 12
     assert len(losses) == 4  # it went on
-    for name, value in options.distillation.remembered.items():
-        described = json.loads((tmp_path / "out/task.json").read_text())
-        assert described["distillation"][name] == value
+    described = json.loads((tmp_path / "out/task.json").read_text())
+    taught = options.distillation.remembered.items()
+    assert described["distillation"].items() >= taught
 
 
 @pytest.mark.all
@@ -140,16 +139,11 @@ def test_another_teacher_or_weight_is_refused_on_resume(
     student, finished_classifier, tmp_path
 ):
     folder, options, _ = student
-    kept = {path.name: path.read_bytes() for path in folder.glob("*.*")}
+    kept = contents_of(folder)
     other, more = tmp_path / "other", tmp_path / "more.jsonl"
-    more.write_text('{"text": "the old mill "}\n')
+    write_json_lines(more, [{"text": "the old mill "}])
     shutil.copytree(finished_classifier / "out", other)
-    prefix = str(
-        other / json.loads((other / "task.json").read_text())["weights"]
-    )
-    weights = checkpoints.Checkpoint(prefix).weights()
-    weights["output_bias"] = weights["output_bias"] + 1
-    checkpoints.write(prefix, weights)
+    add_to_weight(other, "output_bias")
     for change, what in (
         ({"distill_weight": 0.75}, "distill_weight 0.5 -> 0.75"),
         ({"distill_temperature": 3.0}, "distill_temperature 2.0 -> 3.0"),
@@ -158,8 +152,7 @@ def test_another_teacher_or_weight_is_refused_on_resume(
     ):
         with pytest.raises(ValueError, match=f"{what}.*another --output_dir"):
             classifier.run(options.replace(**change))
-    now = {path.name: path.read_bytes() for path in folder.glob("*.*")}
-    assert now == kept
+    assert contents_of(folder) == kept
 
 
 def refused(options, match):
@@ -178,10 +171,7 @@ def refused(options, match):
             "^--class_weights .*leave one",
         ),
         ({"do_lower_case": False}, "^--teacher_dir: .*do_lower_case.*same "),
-        (
-            {"task_options": {"kind": "single", "labels": ["l1", "l0"]}},
-            "^--teacher_dir: .*labels .*the same task, labels",
-        ),
+        ({"task_options": {"labels": ["l1", "l0"]}}, "labels .*the same task"),
         ({"task_options": {"kind": "multilabel"}}, "kind classification -> "),
     ],
 )
@@ -202,18 +192,12 @@ def test_learning_needs_a_teacher(change):
         DistillOptions(**change)
 
 
-def test_teachers_that_do_not_fit_are_refused(
-    goldens, finished_classifier, tmp_path
-):
+def test_unfit_teachers_are_refused(goldens, finished_classifier, tmp_path):
     teacher = tmp_path / "teacher"
     shutil.copytree(finished_classifier, teacher)
     options = student_of(goldens, tmp_path, teacher)
 
-    def change(**values):
-        path = teacher / "out/task.json"
-        described = json.loads(path.read_text())
-        path.write_text(json.dumps(described | values))
-
+    change = functools.partial(change_description, teacher / "out")
     change(is_pair=True)
     refused(options, "^--teacher_dir: .*is_pair True -> False")
     change(weights="")
@@ -324,9 +308,8 @@ def test_trials_ask_the_teacher_once(
 
 @pytest.mark.all
 def test_python_takes_a_teacher(finished_classifier, goldens, tmp_path):
-    rows = (finished_classifier / "data/train.jsonl").read_text().splitlines()
     bert.finetune(
-        [json.loads(row) for row in rows],
+        json_lines_in(finished_classifier / "data/train.jsonl"),
         str(finished_classifier / "out"),
         str(tmp_path / "out"),
         teacher_dir=str(finished_classifier / "out"),

@@ -8,16 +8,15 @@ from data.records import length_batches
 from modeling import checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import open_golden, write_records
-from tests.support.pretraining_support import assert_same_checkpoint
+from tests.support.run_files import results_in
 from tests.training.finetuning_support import (
     LENGTHS,
-    Stopped,
     losses_with_and_without,
     make_options,
     make_run,
     on_one_and_two_devices,
     record_losses,
-    stop_at,
+    stopped_and_resumed,
     write_tagged,
 )
 from tests.training.support import assert_same_weights
@@ -34,12 +33,10 @@ READ_BEFORE = {"CoLA": (), "MRPC": (1,), "MNLI": (10,)}
 
 def read_expected(goldens, task):
     folder = goldens / f"classifier/{task}/expected"
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    results = dict(line.split(" = ") for line in lines)
     with np.load(folder / "trajectory.npz") as arrays:
         trajectory = dict(arrays)
     table = np.loadtxt(folder / "test_results.tsv", ndmin=2)
-    return folder, results, table, trajectory
+    return folder, results_in(folder), table, trajectory
 
 
 ALL = pytest.mark.all
@@ -47,16 +44,10 @@ ALL = pytest.mark.all
 
 @pytest.mark.parametrize(
     ("task", "trim"),
-    [
-        ("CoLA", True),
-        pytest.param("MNLI", True, marks=ALL),
-        pytest.param("MRPC", True, marks=ALL),
-        pytest.param("MNLI", False, marks=ALL),
-    ],
+    # run_classifier_test has the other tasks in trimmed batches.
+    [("CoLA", True), pytest.param("MNLI", False, marks=ALL)],
 )
-def test_evaluation_and_predictions_equal_the_original(
-    goldens, tmp_path, task, trim
-):
+def test_scores_and_answers_equal_the_original(goldens, tmp_path, task, trim):
     folder, expected, table, _ = read_expected(goldens, task)
     run = make_run(
         make_options(
@@ -70,14 +61,10 @@ def test_evaluation_and_predictions_equal_the_original(
     )
     results, scores = run.evaluate(open_golden(goldens, task, "eval"))
     events.write_eval_results(str(tmp_path), results, 16)
-    written = (tmp_path / "eval_results.txt").read_text().splitlines()
-    assert [line.split(" = ")[0] for line in written] == list(expected)
+    written = results_in(tmp_path)
+    assert list(written) == list(expected)
+    assert written == pytest.approx(expected, abs=rounding.EQUAL)
     assert len(scores.loss) == 37  # the last batch of 8 has 5
-    for line in written:
-        name, value = line.split(" = ")
-        assert float(value) == pytest.approx(
-            float(expected[name]), abs=rounding.EQUAL
-        ), name
     predicted = run.predict(open_golden(goldens, task, "predict"))
     path = tmp_path / "test_results.tsv"
     prediction_files.write_test_results(str(tmp_path), predicted.predictions)
@@ -86,11 +73,7 @@ def test_evaluation_and_predictions_equal_the_original(
 
 @pytest.mark.parametrize(
     "task",
-    [
-        "MNLI",
-        pytest.param("CoLA", marks=ALL),
-        pytest.param("MRPC", marks=ALL),
-    ],
+    ["MNLI", pytest.param("CoLA", marks=ALL), pytest.param("MRPC", marks=ALL)],
 )
 def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     folder, _, _, golden = read_expected(goldens, task)
@@ -121,10 +104,7 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     losses = record_losses(monkeypatch)
     assert run.train(train_files) == 16
     np.testing.assert_allclose(losses, golden["losses"], atol=rounding.EQUAL)
-    got = {
-        name: v.numpy()
-        for name, v in checkpoints.variables_by_name(run.model.layers).items()
-    }
+    got = {name: v.numpy() for name, v in run._weights.items()}
     want = {
         name.removeprefix("final/"): value
         for name, value in golden.items()
@@ -150,34 +130,29 @@ def test_trimmed_training_equals_untrimmed(
     train_files = write_records(
         tmp_path, LENGTHS, kind=kind, seq_length=64, num_labels=num_labels
     )
-    found = []
-    for trim in (True, False):
-        run = make_run(
-            make_options(
-                goldens,
-                tmp_path / str(trim),
-                trim_batches=trim,
-                learning_rate=1e-4,
-                group_by_length=True,
-                gradient_accumulation_steps=micro_batches,
-            ),
-            kind,
-            num_labels,
-        )
-        run.model._head_dropout = 0.0
-        with monkeypatch.context() as patch:
-            losses = record_losses(patch)
-            assert run.train(train_files) == 4  # int(19 / 8 * 2)
-        results, scores = run.evaluate(train_files)
-        found.append((losses, results, scores))
-    (losses, results, scores), (whole_losses, whole, whole_scores) = found
-    np.testing.assert_allclose(
-        losses, whole_losses, atol=rounding.EQUAL, rtol=rounding.EQUAL
+    options = make_options(
+        goldens,
+        tmp_path,
+        learning_rate=1e-4,
+        group_by_length=True,
+        gradient_accumulation_steps=micro_batches,
     )
-    for name, value in results.items():
-        assert value == pytest.approx(
-            whole[name], abs=rounding.EQUAL, rel=rounding.EQUAL
-        ), name
+    runs = []
+
+    def make(options):
+        runs.append(make_run(options, kind, num_labels))
+        return runs[-1]
+
+    both = losses_with_and_without(
+        "trim_batches", make, options, train_files, monkeypatch
+    )
+    assert len(both[0]) == 4  # int(19 / 8 * 2)
+    np.testing.assert_allclose(*both, atol=rounding.EQUAL, rtol=rounding.EQUAL)
+    (results, scores), (whole, whole_scores) = (
+        run.evaluate(train_files) for run in runs
+    )
+    close = {"abs": rounding.EQUAL, "rel": rounding.EQUAL}
+    assert results == pytest.approx(whole, **close)
     same_scores(scores, whole_scores, is_tagging=kind == "tagging")
 
 
@@ -234,24 +209,9 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     # With dropout of the head and grouping; 19 examples, so steps of 8 pass
     # the end of the file.
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
-    options = {"group_by_length": True, "num_train_epochs": 4.0}
-    whole = make_run(make_options(goldens, tmp_path / "a", **options))
-    assert whole.train(train_files) == 9
-
-    stopped = make_options(
-        goldens,
-        tmp_path / "b",
-        eval_every_steps=1,
-        save_checkpoints_steps=2,
-        **options,
-    )
-    with pytest.raises(Stopped):
-        make_run(stopped).train(train_files, stop_at(5))
-    resumed = make_run(make_options(goldens, tmp_path / "b", **options))
-    assert resumed.manager.steps() == [2, 4]
-    resumed.train(train_files)
-    assert resumed.restore() == 9
-    assert_same_checkpoint(tmp_path / "a", tmp_path / "b")
+    changes = {"group_by_length": True, "num_train_epochs": 4.0}
+    options = make_options(goldens, tmp_path, **changes)
+    assert stopped_and_resumed(make_run, options, train_files, stop=5) == 9
 
 
 @pytest.mark.all
@@ -309,7 +269,5 @@ def test_two_devices_train_and_score_alike(goldens, tmp_path):
         one["scores"], two["scores"], atol=rounding.TRAINED_OUTPUTS
     )
     assert one["labels"] == two["labels"]
-    for name, value in one["results"].items():
-        assert value == pytest.approx(
-            two["results"][name], abs=rounding.TRAINED_OUTPUTS
-        ), name
+    results = pytest.approx(two["results"], abs=rounding.TRAINED_OUTPUTS)
+    assert one["results"] == results

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 import bert
@@ -11,6 +12,7 @@ from data.finetuning.long_text import LongTextOptions
 from modeling import checkpoints
 from tests.support.classifier_support import WORDS, write_table
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.run_files import json_lines_in
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
 from training.finetuning.task_scorer import TaskScorer
@@ -70,15 +72,13 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
 
 def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
     run(head="mean", do_eval=False)
-    lines = (tmp_path / "data/test.jsonl").read_text("utf-8").splitlines()
+    rows = json_lines_in(tmp_path / "data/test.jsonl")
     model = bert.load(tmp_path / "out")
-    answers = model.predict([json.loads(line)["text"] for line in lines])
-    rows = (tmp_path / "out/test_results.tsv").read_text().splitlines()
-    for answer, row in zip(answers, rows, strict=True):
-        # The program predicts in batches of other lengths.
-        assert [*answer["probabilities"].values()] == pytest.approx(
-            [float(cell) for cell in row.split("\t")], abs=1e-5
-        )
+    answers = model.predict([row["text"] for row in rows])
+    found = [[*answer["probabilities"].values()] for answer in answers]
+    # The program predicts in batches of other lengths.
+    written = np.loadtxt(tmp_path / "out/test_results.tsv")
+    np.testing.assert_allclose(found, written, rtol=0, atol=1e-5)
     # It has the variables of a linear head, which reads the pooled [CLS].
     with pytest.raises(ValueError, match="--head 'mean' -> 'linear'. Give"):
         run(head="linear")

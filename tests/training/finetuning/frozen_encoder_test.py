@@ -1,7 +1,6 @@
 """A head on a frozen encoder: what is trained, kept, resumed, refused."""
 
 import functools
-import logging
 
 import numpy as np
 import pytest
@@ -10,17 +9,15 @@ import tensorflow as tf
 from modeling import TaskModel, bilstm, checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_records
-from tests.support.pretraining_support import assert_same_checkpoint
 from tests.training.finetuning_support import (
     LENGTHS,
-    Stopped,
     losses_with_and_without,
     make_options,
     on_one_and_two_devices,
     open_start,
     options_of,
     record_losses,
-    stop_at,
+    stopped_and_resumed,
     write_tagged,
 )
 from training.config.run_options import DeviceOptions
@@ -55,9 +52,7 @@ def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
 @pytest.mark.parametrize(
     "before, now", [("linear", "bilstm"), ("bilstm", "linear")]
 )
-def test_a_head_of_another_shape_begins_anew(
-    goldens, tmp_path, caplog, before, now
-):
+def test_a_head_of_another_shape_is_new(goldens, tmp_path, caplog, before, now):
     config = {"bert_config_file": str(goldens / "bert_config.json")}
     options = make_options(goldens, tmp_path / "a", **config)
     first = make_run(options, mix="", head=before)
@@ -98,18 +93,9 @@ def test_a_bilstm_on_a_trained_encoder_trains_both(goldens, tmp_path):
 @pytest.mark.all
 def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     # With the dropout of BiLSTM and head.
+    options = make_options(goldens, tmp_path)
     train_files = write_tagged(tmp_path)
-    make_run(make_options(goldens, tmp_path / "a")).train(train_files)
-
-    options = make_options(
-        goldens, tmp_path / "b", eval_every_steps=1, save_checkpoints_steps=2
-    )
-    with pytest.raises(Stopped):
-        make_run(options).train(train_files, stop_at(3))
-    resumed = make_run(make_options(goldens, tmp_path / "b"))
-    assert resumed.manager.steps() == [2]
-    resumed.train(train_files)
-    assert_same_checkpoint(tmp_path / "a", tmp_path / "b")
+    assert stopped_and_resumed(make_run, options, train_files, stop=3) == 4
 
 
 @pytest.mark.all
@@ -150,10 +136,7 @@ def test_two_devices_train_and_score_alike(goldens, tmp_path):
     found = on_one_and_two_devices(train_and_score, goldens, tmp_path)
     (one, results), (two, same) = found
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
-    for name, value in results.items():
-        assert value == pytest.approx(
-            same[name], abs=rounding.TRAINED_OUTPUTS
-        ), name
+    assert results == pytest.approx(same, abs=rounding.TRAINED_OUTPUTS)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +145,7 @@ def test_two_devices_train_and_score_alike(goldens, tmp_path):
 def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
     options = options_of(goldens, tmp_path, "tagging", change)
     (flag,) = change
-    error = f"--feature_based=last contradicts --{flag}=.*; drop one"
-    with pytest.raises(ValueError, match=error):
+    with pytest.raises(ValueError, match=f"contradicts --{flag}=.*; drop one"):
         options.replace(feature_based="last")
 
 
@@ -171,19 +153,11 @@ def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
     ("mix", "rate", "warns"),
     [("last", 5e-5, True), ("last", 1e-3, False), ("", 5e-5, False)],
 )
-def test_a_rate_of_fine_tuning_is_warned_of(
-    goldens, tmp_path, caplog, mix, rate, warns
-):
-    options = options_of(
-        goldens,
-        tmp_path,
-        "tagging",
-        {"learning_rate": rate},
-        feature_based=mix,
-        head="bilstm",
-    )
-    with caplog.at_level(logging.WARNING, logger="absl"):
-        classifier._warn_of_rate(options)
+def test_a_low_rate_is_warned_of(goldens, tmp_path, caplog, mix, rate, warns):
+    head = {"feature_based": mix, "head": "bilstm"}
+    rates = {"learning_rate": rate}
+    options = options_of(goldens, tmp_path, "tagging", rates, **head)
+    classifier._warn_of_rate(options)
     assert ("needs 1e-3 to 3e-3" in caplog.text) == warns
 
 

@@ -5,7 +5,6 @@ that a loop cuts, pooled by a loop.
 """
 
 import functools
-import json
 import shutil
 
 import numpy as np
@@ -15,14 +14,20 @@ import modeling
 from data.finetuning.long_text import LongTextOptions
 from data.records import tfrecord
 from data.text.tokenization import FullTokenizer
-from tests.support import fork_server, rounding
-from tests.training.finetuning_support import options_of
+from tests.support import rounding
+from tests.support.classifier_support import WORDS
+from tests.support.run_files import json_lines_in, write_json_lines
+from tests.support.serving_support import batch_of
+from tests.training.finetuning_support import (
+    on_one_and_two_devices,
+    options_of,
+    run_table,
+)
 from training.export.predictor import Predictor
 from training.many_runs.made_from import facts_of
 from training.runs import classifier
 
 LENGTH, ROOM, STRIDE = 24, 22, 9
-WORDS = ["old", "the", "mill", "river", "snow", "town"]
 SIZES = {"train": 24, "dev": 9, "test": 7}
 
 
@@ -40,11 +45,11 @@ def write_long_table(folder, kind):
                 "multilabel": ["", "mill", "mill,snow"][i % 3],
                 "tagging": ["B-M" if w == "mill" else "O" for w in words],
             }[kind]
-            text = {"words": words} if kind == "tagging" else {}
-            row = text or {"text": " ".join(words)}
+            row = {"text": " ".join(words)}
+            if kind == "tagging":
+                row = {"words": words}
             rows.append(row if name == "test" else row | {"label": label})
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text)
+        write_json_lines(folder / f"{name}.jsonl", rows)
 
 
 def run_windows(goldens, tmp_path, kind, pooling="mean", **changes):
@@ -80,19 +85,20 @@ def runs(goldens, tmp_path_factory):
 
 
 def texts_of(tmp_path, name):
-    lines = (tmp_path / "data" / f"{name}.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return json_lines_in(tmp_path / f"data/{name}.jsonl")
 
 
-def predict(model, rows):
-    """Predictions of rows of wordpieces, all of one length."""
-    ids = np.array(rows, np.int32)
-    batch = {
-        "input_ids": ids,
-        "input_mask": np.ones_like(ids),
-        "segment_ids": np.zeros_like(ids),
-    }
-    return model.predict(batch).numpy()
+def starts_of(ids):
+    """The place of the first wordpiece of each window."""
+    starts = [0]
+    while starts[-1] + ROOM < len(ids):
+        starts.append(starts[-1] + STRIDE)
+    return starts
+
+
+def predict(model, window):
+    """Predictions of a window of wordpieces: [L]."""
+    return model.predict(batch_of([[2, *window, 3]])).numpy()[0]
 
 
 def expected(tmp_path, name, pooling):
@@ -101,22 +107,14 @@ def expected(tmp_path, name, pooling):
     found = []
     for row in texts_of(tmp_path, name):
         ids = loaded.tokenizer.encode(row["text"])
-        parts, start = [], 0
-        while True:
-            parts.append([2, *ids[start : start + ROOM], 3])
-            if start + ROOM >= len(ids):
-                break
-            start += STRIDE
-        # All but the last are as long as a window can be.
-        scores = predict(loaded.model, parts[-1:])
-        if parts[:-1]:
-            scores = np.concatenate([predict(loaded.model, parts[:-1]), scores])
-        if pooling == "mean":
-            found.append(np.mean(scores, axis=0))
-        else:
-            most = np.max(scores, axis=0)
-            is_one = loaded.kind == "classification"
-            found.append(most / most.sum() if is_one else most)
+        windows = [ids[start : start + ROOM] for start in starts_of(ids)]
+        scores = [predict(loaded.model, window) for window in windows]
+        pooled = np.mean(scores, axis=0)
+        if pooling == "max":
+            pooled = np.max(scores, axis=0)
+            if loaded.kind == "classification":
+                pooled /= pooled.sum()
+        found.append(pooled)
     return np.array(found)
 
 
@@ -163,8 +161,7 @@ def test_an_example_has_one_answer(goldens, runs, kind, pooling):
     # Training counts windows.
     encode = FullTokenizer(str(goldens / "vocab.txt")).encode
     num_windows = sum(
-        1 + max(0, -(-(len(encode(row["text"])) - ROOM) // STRIDE))
-        for row in texts_of(folder, "train")
+        len(starts_of(encode(row["text"]))) for row in texts_of(folder, "train")
     )
     assert (
         outcome.step == num_windows // options.finetuning.train.train_batch_size
@@ -174,8 +171,7 @@ def test_an_example_has_one_answer(goldens, runs, kind, pooling):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["single", pytest.param("regression", marks=pytest.mark.all)],
+    "kind", ["single", pytest.param("regression", marks=pytest.mark.all)]
 )
 def test_the_model_answers_texts_as_the_run_did(runs, tmp_path, kind):
     shutil.copytree(runs(kind, "max")[0], tmp_path, dirs_exist_ok=True)
@@ -190,7 +186,7 @@ def test_the_model_answers_texts_as_the_run_did(runs, tmp_path, kind):
     # More windows than are computed at once.
     book = " ".join(texts * 4)
     (answer,) = predictor.predict([book])
-    (tmp_path / "data/test.jsonl").write_text(json.dumps({"text": book}) + "\n")
+    write_json_lines(tmp_path / "data/test.jsonl", [{"text": book}])
     (wanted,) = expected(tmp_path, "test", "max")
     np.testing.assert_allclose(
         np.ravel(answer[name]), wanted, rtol=0, atol=rounding.EQUAL
@@ -239,29 +235,17 @@ def test_a_trial_depends_on_the_options_of_long_texts(goldens, tmp_path):
     assert facts_of(windows, *sets)["long_text.mode"] == "windows"
 
 
-SCRIPT = """
-import pathlib, sys
-from data.finetuning.long_text import LongTextOptions
-from tests.training.finetuning_support import run_table
-from training.config.run_options import DeviceOptions
-goldens, folder, stride = sys.argv[1:]
-run_table(
-    pathlib.Path(goldens), pathlib.Path(folder),
-    {"device": DeviceOptions(distribution_strategy="mirrored")},
-    do_predict=True,
-    long_text=LongTextOptions(mode="windows", stride=int(stride)))
-"""
+def answers_of(goldens, folder, device):
+    write_long_table(folder / "data", "single")
+    windows = LongTextOptions(mode="windows", stride=STRIDE)
+    works = {"do_predict": True, "long_text": windows}
+    run_table(goldens, folder, {"device": device}, **works)
+    return np.loadtxt(folder / "out/test_results.tsv").tolist()
 
 
 @pytest.mark.all
 def test_two_devices_give_the_answers_of_one(goldens, tmp_path):
     """Also if the last batch is not full."""
-    write_long_table(tmp_path / "data", "single")
-    fork_server.python("-c", SCRIPT, goldens, tmp_path, str(STRIDE), devices=2)
-    written = np.loadtxt(tmp_path / "out/test_results.tsv", delimiter="\t")
-    np.testing.assert_allclose(
-        written,
-        expected(tmp_path, "test", "mean"),
-        rtol=0,
-        atol=rounding.EQUAL,
-    )
+    one, two = on_one_and_two_devices(answers_of, goldens, tmp_path)
+    assert len(one) == SIZES["test"]
+    np.testing.assert_allclose(one, two, rtol=0, atol=rounding.EQUAL)

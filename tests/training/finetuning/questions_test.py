@@ -102,9 +102,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
     assert len(found[0]) > 5
 
 
-def test_a_run_reads_each_file_of_questions_once(
-    goldens, tmp_path, monkeypatch
-):
+def test_a_run_reads_a_file_of_questions_once(goldens, tmp_path, monkeypatch):
     opened = collections.Counter()
 
     def open_read(path):

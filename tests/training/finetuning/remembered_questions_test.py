@@ -64,9 +64,7 @@ def ask(options, folder, given=(), **changes):
     questions.run(command(options, folder, given, **changes))
 
 
-def test_a_threshold_takes_the_place_of_the_found_one(
-    goldens, tmp_path, caplog
-):
+def test_a_threshold_takes_the_place_of_a_found_one(goldens, tmp_path, caplog):
     given = {"do_train": True, "null_score_diff_threshold": -1.5}
     opened = questions.Run(make_options(goldens, tmp_path, "v2.0", **given))
     path = tmp_path / "null_threshold.json"

@@ -13,12 +13,14 @@ from data.finetuning.long_text import LongTextOptions
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
+from tests.support.conversion_support import convert, refused
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.model_folder_support import change_description
+from tests.support.model_folders import description_of
+from tests.support.run_files import contents_of, write_json_lines
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
-from training.config.conversion_options import ConversionOptions
 from training.config.finetuning_options import TrialOptions
-from training.convert import conversion
 from training.export import saved_model
 from training.finetuning.task_scorer import TaskScorer
 from training.many_runs import trials
@@ -26,11 +28,14 @@ from training.runs import classifier, questions
 from training.start import description
 
 TEXT = "The Sentence is longer than a row of wordpieces. " * 5
-USUAL = {"task_options": {}, "do_lower_case": True, "never_split": ()}
 
 
 def run(options):
     return trials.run(options, TrialOptions())
+
+
+def stop(*args, **kwargs):
+    raise KeyboardInterrupt
 
 
 def of_folder(tmp_path):
@@ -49,7 +54,7 @@ def stopped(goldens, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("trained")
     write_table(folder / "data", "single")
-    (folder / "data/test.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
+    write_json_lines(folder / "data/test.jsonl", [{"text": TEXT}])
     options = options_of(
         goldens,
         folder,
@@ -59,9 +64,6 @@ def stopped(goldens, tmp_path_factory):
         never_split=("[MASK]",),
         long_text=LongTextOptions(mode="windows", stride=5, pooling="max"),
     )
-
-    def stop(*args, **kwargs):
-        raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "write_dev_predictions", stop)
@@ -80,7 +82,10 @@ def trained(stopped):
 
 def later(options, given=(), **changes):
     """A command without training; what is not given has the usual value."""
-    usual = USUAL | {
+    usual = {
+        "task_options": {},
+        "do_lower_case": True,
+        "never_split": (),
         "long_text": LongTextOptions(),
         "max_seq_length": 128,
         "save_best": "",
@@ -121,9 +126,7 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
     assert of_folder(folder) == before
 
 
-def test_a_folder_without_training_describes_the_last_command(
-    trained, tmp_path
-):
+def test_a_folder_without_training_tells_the_last_command(trained, tmp_path):
     """What an earlier command said of a model elsewhere, or of another one.
 
     --save_best is about checkpoints of its own folder, which has none: the
@@ -169,9 +172,6 @@ def test_what_was_said_of_another_model_goes_when_a_command_begins(
     other = shutil.copytree(folder / "out", tmp_path / "other")
     first = {"init_checkpoint": str(other)}
 
-    def stop(*_):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(TaskScorer, "write", stop)
     names = "task.json", "metrics.json"
     for there, changes in (True, {}), (False, first):
@@ -187,14 +187,10 @@ def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
     answers = answers_in(folder)
     for name in "huggingface", "original":
         target = tmp_path / name
-        converting = ConversionOptions(
-            model=str(folder / "out"),
-            output_dir=str(target),
-            output_format=name,
-        )
-        with pytest.raises(ValueError, match="--kind=multilabel, .* leave the"):
-            conversion.run(converting.replace(kind="multilabel"))
-        conversion.run(converting)
+        given = {"source": folder / "out", "target": target}
+        given["output_format"] = name
+        refused("--kind=multilabel, .* leave the", **given, kind="multilabel")
+        convert(**given)
         test = {
             "data_dir": None,
             "task_options": {"test_file": str(folder / "data/test.jsonl")},
@@ -216,9 +212,7 @@ def test_a_model_is_not_evaluated_as_another_kind(trained):
         run(later(trained[1], ["kind"], **other, do_predict=False))
 
 
-def test_another_column_than_the_default_is_warned_of(
-    trained, tmp_path, caplog
-):
+def test_another_column_than_the_usual_is_warned_of(trained, tmp_path, caplog):
     """A folder does not name the columns that its command left out."""
     folder = shutil.copytree(trained[0] / "out", tmp_path / "out")
     facts = json.loads((folder / "task.json").read_text())
@@ -235,8 +229,8 @@ def test_another_column_than_the_default_is_warned_of(
 def test_a_model_of_single_texts_reads_no_pairs(trained, tmp_path):
     folder, options = trained
     answers = answers_in(folder)
-    row = {"text_a": TEXT, "text_b": TEXT}
-    (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
+    rows = [{"text_a": TEXT, "text_b": TEXT}]
+    write_json_lines(tmp_path / "test.jsonl", rows)
     pair = {"kind": "pair", "test_file": str(tmp_path / "test.jsonl")}
     with pytest.raises(ValueError, match="pairs of texts, .*--text_columns"):
         run(later(options, ["kind"], task_options=pair, do_eval=False))
@@ -259,8 +253,7 @@ def test_questions_are_not_asked_of_a_classifier(trained, goldens):
 def test_the_usual_stride_is_not_another_one(trained, tmp_path, caplog):
     folder = shutil.copytree(trained[0] / "out", tmp_path / "out")
     windows = LongTextOptions(mode="windows", pooling="max")
-    facts = of_folder(tmp_path) | {"stride": windows.stride_of(24)}
-    (folder / "task.json").write_text(json.dumps(facts))
+    change_description(folder, stride=windows.stride_of(24))
     given = {"long_text": windows, "max_seq_length": 24}
     again = later(trained[1], given, **given, output_dir=str(folder))
     classifier.Run(again)
@@ -299,10 +292,8 @@ def test_an_export_of_vectors_refuses_another_form(goldens, tmp_path):
     weights = description.place_of_weights(
         model_folder.find(first).weights, out
     )
-    facts = {"kind": "vectors", "task_name": "STS-B", "max_seq_length": 24}
-    facts |= {"do_lower_case": True, "model": {}, "data": {}}
-    described = description.VectorDescription(**facts, weights=weights)
-    described.write(out, vocab_file=None)
+    facts = {"max_seq_length": 24, "data": {}, "weights": weights}
+    description_of("vectors", **facts).write(out, vocab_file=None)
     same = {"init_checkpoint": first, "vector_sizes": ["4", "8"]}
     assert saved_model.describes_export(out, same)
     with pytest.raises(ValueError, match="--vector_sizes=4,16.*_sizes=8,4"):
@@ -327,11 +318,7 @@ def test_another_vocabulary_of_the_same_size_is_refused(trained, tmp_path):
 def test_other_training_data_is_refused_and_nothing_is_lost(trained):
     folder, options = trained
     train = folder / "data/train.jsonl"
-
-    def files():
-        return {p.name: p.read_bytes() for p in (folder / "out").glob("*.*")}
-
-    kept = files()
+    kept = contents_of(folder / "out")
     rows = train.read_text()
     try:
         train.write_text(rows.replace('"l0"', '"l1"', 1))
@@ -342,7 +329,7 @@ def test_other_training_data_is_refused_and_nothing_is_lost(trained):
             assert "another --output_dir" in str(error.value)
     finally:
         train.write_text(rows)
-    assert files() == kept
+    assert contents_of(folder / "out") == kept
 
 
 def test_a_refused_training_leaves_the_description(trained):

@@ -1,10 +1,9 @@
 """Later commands in a folder that name nothing but the folder and the data."""
 
-import json
-
 import pytest
 
 from tests.support.classifier_support import write_table
+from tests.support.run_files import cells_in, json_lines_in
 from tests.training.finetuning_support import options_of
 from training.runs import classifier
 
@@ -55,11 +54,10 @@ def test_the_test_file_alone_gives_the_same_answers(trained):
         classifier.run(command.replace(write_texts=True))
     finally:
         table.write_text(rows)
-    first, *lines = path.read_text().splitlines()
-    rows = (folder / "data/test.jsonl").read_text("utf-8").splitlines()
-    texts = [json.loads(row)["text"] for row in rows]
-    at = first.split("\t").index("text")
-    assert [line.split("\t")[at] for line in lines] == texts
+    header, *lines = cells_in(path)
+    texts = [row["text"] for row in json_lines_in(folder / "data/test.jsonl")]
+    at = header.index("text")
+    assert [line[at] for line in lines] == texts
 
 
 def test_another_dev_share_would_score_trained_rows(trained, caplog):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 
 import pytest
 import tensorflow as tf
@@ -39,7 +40,6 @@ def make_glue(folder, names):
     """Empty folders of tasks."""
     for name in names:
         (folder / name).mkdir(parents=True)
-    return str(folder)
 
 
 @pytest.fixture
@@ -66,14 +66,11 @@ def ran(monkeypatch):
         task = get_task(
             options.task_name, options.data_dir, **options.task_options
         )
-        folder = options.finetuning.train.output_dir
-        os.makedirs(folder, exist_ok=True)
+        folder = pathlib.Path(options.finetuning.train.output_dir)
+        folder.mkdir(parents=True, exist_ok=True)
         for file_name in task.submission_files.values():
-            with open(os.path.join(folder, file_name), "w") as file:
-                file.write(options.task_name)
-        values = {
-            name: 0.1 * (1 + number) for number, name in enumerate(task.metrics)
-        }
+            (folder / file_name).write_text(options.task_name)
+        values = {name: 0.1 * (1 + i) for i, name in enumerate(task.metrics)}
         scores = options.do_eval or options.watches
         asked = task.dev_sets if scores else ()
         results = {set_name: values for set_name in asked}
@@ -144,8 +141,7 @@ def check_glue_table(out, log):
 def test_one_failing_task_does_not_lose_the_others(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
     (tmp_path / "glue/CoLA/diverges").write_text("")
-    message = "^1 of 3 tasks failed: CoLA: step 3: loss became nan All others"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA: step 3"):
         run_suite(options, "CoLA,rte,MRPC")
     found = json.loads((tmp_path / "out/glue.json").read_text())
     assert [score["task"] for score in found["scores"]] == ["MRPC", "RTE"]
@@ -164,9 +160,7 @@ def of_two_workers(monkeypatch):
     return points
 
 
-def test_several_workers_come_to_each_task_together(
-    options, tmp_path, ran, of_two_workers
-):
+def test_workers_meet_at_each_task(options, tmp_path, ran, of_two_workers):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
     # The loss is the same for all workers, so all of them continue.
     (tmp_path / "glue/CoLA/diverges").write_text("")
@@ -218,9 +212,7 @@ def test_one_task_is_run_as_it_is(options, tmp_path, ran):
         ("CoLA,MRPC,xyz", "--task_name=xyz: no such task"),
     ],
 )
-def test_what_is_named_must_be_there(
-    options, tmp_path, ran, task_name, message
-):
+def test_what_is_named_must_exist(options, tmp_path, ran, task_name, message):
     make_glue(tmp_path / "glue", ["CoLA", "MRPC", "xyz"])
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         run_suite(options, task_name)
@@ -233,14 +225,9 @@ def test_a_folder_without_any_task_is_refused(options, tmp_path, ran):
         run_suite(options, "GLUE")
 
 
-def test_a_missing_diagnostic_set_is_refused_before_the_first_task(
-    options, tmp_path, ran
-):
-    folder = make_glue(tmp_path / "glue", ["MNLI"])
-    message = (
-        f"--data_dir={folder} has no diagnostic.tsv, .* in the folder AX, "
-        "diagnostic or MNLI. Add it, or leave AX out."
-    )
+def test_a_missing_diagnostic_set_is_refused_at_once(options, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["MNLI"])
+    message = "--data_dir=.* has no diagnostic.tsv, .* leave AX out"
     with pytest.raises(FileNotFoundError, match=message):
         run_suite(options, "MNLI,AX")
     assert not ran
@@ -301,9 +288,7 @@ def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
     assert (tmp_path / "out/submission/AX.tsv").exists()
 
 
-def test_scores_of_an_evaluation_while_training_replace_earlier_ones(
-    options, tmp_path, ran
-):
+def test_scores_of_a_training_replace_earlier_ones(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     run_suite(options, "CoLA,RTE")
     run_suite(options, "CoLA,RTE", do_eval=False, eval_every_steps=5)
@@ -311,9 +296,7 @@ def test_scores_of_an_evaluation_while_training_replace_earlier_ones(
     assert [x["task"] for x in found["scores"]] == ["CoLA", "RTE"]
 
 
-def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
-    options, tmp_path, ran
-):
+def test_a_command_for_fewer_tasks_keeps_other_scores(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "SST-2"])
     run_suite(options, "CoLA,RTE,SST-2")
     table = (tmp_path / "out/glue.json").read_text()
@@ -329,9 +312,7 @@ def test_a_command_for_fewer_tasks_keeps_the_scores_of_the_others(
     assert [x["task"] for x in after["scores"]] == ["SST-2", "CoLA", "RTE"]
 
 
-def test_several_tasks_are_not_trained_in_the_folder_of_one(
-    options, tmp_path, ran
-):
+def test_several_tasks_do_not_train_in_a_folder_of_one(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     (tmp_path / "out").mkdir()
     (tmp_path / "out/model.ckpt-3.index").touch()
@@ -340,9 +321,7 @@ def test_several_tasks_are_not_trained_in_the_folder_of_one(
     assert not ran and not (tmp_path / "out/glue.json").exists()
 
 
-def test_a_single_task_is_not_trained_in_the_folder_of_several(
-    options, tmp_path
-):
+def test_a_single_task_is_not_trained_in_a_folder_of_several(options, tmp_path):
     (tmp_path / "out/RTE").mkdir(parents=True)
     (tmp_path / "out/glue.json").write_text("{}")
     for name in "task.json", "trials.json":
@@ -363,9 +342,7 @@ def test_the_diagnostic_set_needs_the_model_of_mnli(options, tmp_path, ran):
 
 
 @pytest.mark.parametrize("task_name", ["MNLI,AX", "GLUE"])
-def test_one_data_set_is_not_that_of_several_tasks(
-    options, tmp_path, ran, task_name
-):
+def test_a_data_set_is_not_of_several_tasks(options, tmp_path, ran, task_name):
     one = {"data_dir": None, "task_options": {"tfds": "glue/mnli"}}
     message = f"--tfds=glue/mnli .* --task_name={task_name} .* give --tfds='',"
     with pytest.raises(ValueError, match=message):

@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import os
+import pathlib
 
 import pytest
 
 from modeling.checkpoints.tf1 import write_state
 from tests.support.classifier_support import write_table
+from tests.support.run_files import cells_in
 from training.config.finetuning_options import TrialOptions
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs import trials
@@ -32,19 +34,16 @@ def trained(monkeypatch):
             if train.learning_rate == 9.0:
                 raise FloatingPointError("step 1: loss became nan")
             for step in (1, 2):
-                path = manager.prefix(step)
                 for ending in (".index", ".data-00000-of-00001"):
-                    with open(path + ending, "w") as file:
-                        file.write("")
+                    pathlib.Path(manager.prefix(step) + ending).touch()
         score = train.learning_rate + (train.seed % 10) / 100
+        folder = pathlib.Path(train.output_dir)
         for name in ("eval_results.txt", "metrics.json"):
-            with open(os.path.join(train.output_dir, name), "w") as file:
-                file.write(f"{score}")
+            (folder / name).write_text(f"{score}")
         if options.do_predict:
             assert inputs.test
-            path = os.path.join(train.output_dir, "predictions.tsv")
-            with open(path, "w") as file:
-                file.write(f"by {train.learning_rate} {train.seed}")
+            answers = f"by {train.learning_rate} {train.seed}"
+            (folder / "predictions.tsv").write_text(answers)
         results = {"dev": {"accuracy": score, "macro_f1": score}}
         return Outcome(2, results, manager.prefix(2))
 
@@ -154,10 +153,7 @@ def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, caplog):
 
 def check_table(out):
     """The table of the six trials, and its JSON file."""
-    header, *rows = [
-        line.split("\t")
-        for line in (out / "trials.tsv").read_text().splitlines()
-    ]
+    header, *rows = cells_in(out / "trials.tsv")
     settings = ["learning_rate", "epochs", "batch_size", "seed"]
     assert header[:6] == ["trial", *settings, "accuracy"]
     assert [row[5] for row in rows] == ["0.15", "0.16", "", "", "0.35", "0.36"]
@@ -168,9 +164,7 @@ def check_table(out):
     assert found["settings"][2]["median"] == pytest.approx(0.355)
 
 
-def test_workers_come_to_each_trial_together(
-    options, tmp_path, trained, monkeypatch
-):
+def test_workers_meet_at_each_trial(options, tmp_path, trained, monkeypatch):
     points = []
     monkeypatch.setattr(
         trials, "check_together", lambda strategy, point: points.append(point)
@@ -186,9 +180,7 @@ def test_workers_come_to_each_trial_together(
     ]
 
 
-def test_a_folder_of_trials_answers_without_their_flags(
-    options, tmp_path, trained
-):
+def test_a_folder_of_trials_answers_without_flags(options, tmp_path, trained):
     run(options, RATES)
     (tmp_path / "out/metrics.json").unlink()
     ask = options.replace(do_train=False, do_eval=True)
@@ -218,9 +210,7 @@ def test_trials_of_other_flags_are_told_of(options, tmp_path, trained, caplog):
     assert not stale.exists()
 
 
-def test_the_table_of_a_folder_of_trials_is_not_written_over(
-    options, tmp_path, trained
-):
+def test_a_table_in_a_folder_of_trials_stays(options, tmp_path, trained):
     run(options, RATES)
     table = tmp_path / "out/predictions.tsv"
     table.write_text("text\nof the user\n")
@@ -238,9 +228,7 @@ def test_a_trial_of_other_flags_or_data_is_refused(options, tmp_path, trained):
     run(options.replace(**same, do_export=True), TWO)
     assert len(trained) == 4  # two, and twice the chosen one
     # Nor do the places of the same rows, and ids for the answers.
-    sets = {
-        f"{name}_file": f"{name}.jsonl" for name in ("train", "dev", "test")
-    }
+    sets = {f"{x}_file": f"{x}.jsonl" for x in ("train", "dev", "test")}
     asked = {"do_predict": True, "task_options": {**sets, "id_column": "text"}}
     run(options.replace(**asked), TWO)
     assert len(trained) == 5
@@ -271,9 +259,7 @@ def test_predicting_needs_trials_that_are_done(options, tmp_path, trained):
     assert answers.endswith("12346")
 
 
-def test_settings_that_cannot_be_trained_are_refused_first(
-    options, tmp_path, trained
-):
+def test_impossible_settings_are_refused_first(options, tmp_path, trained):
     with pytest.raises(ValueError, match="24 training examples in batches of "):
         run(options, TrialOptions(batch_sizes=(8, 32)))
     options = options.replace(gradient_accumulation_steps=4)

@@ -2,10 +2,7 @@
 
 import pytest
 
-from training.config.extraction_options import (
-    ExtractionOptions,
-    VectorOptions,
-)
+from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.run_options import DeviceOptions
 
 

@@ -11,7 +11,7 @@ from data.vectors import text_rows
 from modeling.checkpoints.tf1 import write_state
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.model_folders import write_released
-from tests.support.vectors_support import read_json
+from tests.support.run_files import json_lines_in
 from training.config.run_options import DeviceOptions
 from training.config.vector_options import EncodingOptions, FormOptions
 from training.runs import encoding
@@ -61,7 +61,7 @@ def test_vectors_are_in_the_order_of_the_file(released, options, monkeypatch):
 def test_records_have_texts_and_vectors(released, options):
     path = options.output_file.replace("npy", "jsonl")
     encoding.run(options.replace(output_file=path, vector_size=8))
-    rows = read_json(path)
+    rows = json_lines_in(path)
     assert [row["text"] for row in rows] == LINES
     expected = mean_vectors(released, LINES)[:, :8]
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
@@ -112,9 +112,7 @@ def test_a_trained_run_computes_although_its_start_is_named(
     assert encoding.make_model(named).form.pooling == "mean"
 
 
-def test_texts_that_change_while_they_are_read_are_no_index(
-    options, monkeypatch
-):
+def test_texts_that_change_while_being_read_are_no_index(options, monkeypatch):
     read = encoding.files.sha256
 
     def change(path):
@@ -145,21 +143,12 @@ def test_an_index_stays_whole_if_another_encoding_stops(options, monkeypatch):
 
 
 def as_search(options, **changes):
-    return options.replace(
-        do_encode=False,
-        do_search=True,
-        **{
-            "index_file": options.output_file,
-            "input_file": None,
-            "output_file": None,
-            **changes,
-        },
-    )
+    files = {"index_file": options.output_file}
+    files |= dict.fromkeys(("input_file", "output_file"))
+    return options.replace(do_encode=False, do_search=True, **files | changes)
 
 
-def test_questions_of_the_terminal_are_answered(
-    options, monkeypatch, capsys, released
-):
+def test_typed_questions_are_answered(options, monkeypatch, capsys, released):
     encoding.run(options)
     monkeypatch.setattr("sys.stdin", io.StringIO("one\n\nfour\n"))
     encoding.run(as_search(options, top_k=6))
@@ -181,9 +170,7 @@ def test_half_characters_of_a_text_can_be_printed():
     assert "two \ufffd" in encoding._as_text("one", found)
 
 
-def test_questions_of_a_file_and_python_have_the_same_answers(
-    options, tmp_path, released
-):
+def test_files_and_python_have_the_same_answers(options, tmp_path, released):
     encoding.run(options.replace(vector_size=8))
     questions = tmp_path / "questions.csv"
     questions.write_text("q,n\none,1\nfour,2\n")
@@ -195,7 +182,7 @@ def test_questions_of_a_file_and_python_have_the_same_answers(
         top_k=2,
     )
     encoding.run(search)
-    found = read_json(tmp_path / "found.jsonl")
+    found = json_lines_in(tmp_path / "found.jsonl")
     assert [row["question"] for row in found] == ["one", "four"]
     model = bert.load(released)
     again = model.search(["one", "four"], options.output_file, top_k=2)
@@ -221,7 +208,7 @@ def test_a_search_never_writes_over_the_texts_of_its_index(options, tmp_path):
     search = as_search(options, input_file=questions, output_file=texts)
     with pytest.raises(ValueError, match="--output_file.*--index_file"):
         encoding.run(search)
-    assert read_json(texts) == [{"text": "one"}]
+    assert json_lines_in(texts) == [{"text": "one"}]
 
 
 def test_an_index_whose_vectors_were_replaced_is_refused(options):
@@ -253,9 +240,7 @@ def test_an_index_of_another_model_is_refused(options):
         ({"text_columns": ("a",)}, "--text_columns=a"),
     ],
 )
-def test_wrong_flags_are_refused_and_nothing_is_written(
-    options, tmp_path, changes, message
-):
+def test_wrong_flags_write_nothing(options, tmp_path, changes, message):
     with pytest.raises((ValueError, OSError), match=message):
         encoding.run(options.replace(**changes))
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
@@ -296,8 +281,6 @@ def test_python_refuses_what_is_no_text_or_no_model_of_vectors(released):
         ({"pooling": "cls", "prompt_name": ""}, "would ignore pooling: .* pro"),
     ],
 )
-def test_python_refuses_what_sentence_vectors_ignore(
-    released, settings, message
-):
+def test_python_refuses_what_vectors_ignore(released, settings, message):
     with pytest.raises(ValueError, match=message):
         bert.load(released).encode(["one"], **settings)

@@ -1,7 +1,6 @@
 """Vectors of text: the original's, pooled, of words; attention."""
 
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
@@ -13,8 +12,9 @@ from data.vectors import text_rows
 from modeling import BertConfig, BertModel
 from tests.support import rounding
 from tests.support.model_folder_support import load_weights
-from tests.support.model_folders import change_json
-from tests.support.vectors_support import assert_golden, read_json
+from tests.support.model_folders import change_json, write_released
+from tests.support.run_files import json_lines_in
+from tests.support.vectors_support import assert_golden
 from training.config.extraction_options import VectorOptions
 from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
@@ -122,7 +122,7 @@ def test_poolings_and_mixes_in_the_files(options):
             options.replace(pooling=pooling, layer_mix=mix, format=file_format)
         )
         if file_format == "jsonl":
-            return read_json(options.output_file)
+            return json_lines_in(options.output_file)
         with np.load(options.output_file) as read:
             return {name: read[name] for name in read.files}
 
@@ -153,9 +153,9 @@ def test_poolings_and_mixes_in_the_files(options):
 
 def test_whole_words(options, goldens):
     extraction.run(options)
-    pieces = read_json(options.output_file)
+    pieces = json_lines_in(options.output_file)
     extraction.run(options.replace(whole_words=True))
-    words = read_json(options.output_file)
+    words = json_lines_in(options.output_file)
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     texts = pathlib.Path(options.input_file).read_text("utf-8").splitlines()
     num_joined = 0
@@ -217,34 +217,20 @@ def test_attention_maps_and_their_picture(options, tmp_path):
 def test_cut_lines_are_told(options, caplog):
     extraction.run(options.replace(max_seq_length=12))
     assert "6 of 6 lines were longer than --max_seq_length=12" in caplog.text
-    lines = read_json(options.output_file)
+    lines = json_lines_in(options.output_file)
     assert max(len(line["features"]) for line in lines) == 12
 
 
-@pytest.fixture
-def left_to_right(goldens, tmp_path):
-    """The folder of a model that reads left to right."""
+def test_a_left_to_right_model_needs_its_configuration_and_another_pooling(
+    options, goldens, tmp_path, caplog
+):
     folder = tmp_path / "model"
-    shutil.copytree(goldens / "model/trained", folder)
-    shutil.copy(goldens / "bert_config.json", folder)
-    change_json(folder / "bert_config.json", left_to_right=True)
-    return folder
-
-
-def test_weights_of_another_direction_are_warned_of(
-    options, left_to_right, caplog
-):
-    extraction.run(options.replace(init_checkpoint=str(left_to_right)))
-    config = f"{left_to_right}/bert_config.json"
+    write_released(goldens, folder, "bert_config.json")
+    config = folder / "bert_config.json"
+    change_json(config, left_to_right=True)
+    extraction.run(options.replace(init_checkpoint=str(folder)))
     assert f"Give --bert_config_file={config}" in caplog.text
-
-
-def test_the_first_wordpiece_of_a_left_to_right_model_is_refused(
-    options, left_to_right
-):
-    config = str(left_to_right / "bert_config.json")
-    options = options.replace(bert_config_file=config)
-    message = "pooling is cls, .* left to right: .* Use mean or max"
-    with pytest.raises(ValueError, match=message):
+    options = options.replace(bert_config_file=str(config))
+    with pytest.raises(ValueError, match="pooling is cls, .* Use mean or max"):
         extraction.run(options.replace(pooling="cls"))
     extraction.run(options.replace(pooling="mean"))

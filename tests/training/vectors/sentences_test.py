@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import bert
-from data.text.packing import INPUTS
 from data.vectors import teacher_vectors
 from data.vectors.text_sets import TextOptions
 from modeling import VectorForm
 from modeling.checkpoints.tf1 import write_state
 from tests.support.model_folders import span_description, write_released
 from tests.support.pretraining_support import assert_same_checkpoint
-from tests.support.serving_support import export
+from tests.support.run_files import write_json_lines
+from tests.support.serving_support import batch_of, export
 from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import FinetuningOptions
 from training.config.run_options import DeviceOptions, TrainOptions
@@ -105,9 +105,7 @@ def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
     assert_same_checkpoint(folder / last, finished[0] / last)
 
 
-def test_a_command_with_fewer_flags_answers_as_trained(
-    finished, goldens, tmp_path
-):
+def test_fewer_flags_answer_as_trained(finished, goldens, tmp_path):
     folder, results = copied(finished, tmp_path), finished[1]
     again = options_of(
         goldens,
@@ -142,9 +140,7 @@ def test_a_command_with_fewer_flags_answers_as_trained(
         ({"similarity_scale": 10.0}, "^--similarity_scale=10.0,.*=20.0;"),
     ],
 )
-def test_another_form_is_refused_in_the_folder(
-    finished, goldens, changes, message
-):
+def test_a_folder_refuses_another_form(finished, goldens, changes, message):
     changes = NEGATIVES | changes
     options = options_of(goldens, finished[0], given=changes, **changes)
     with pytest.raises(ValueError, match=message):
@@ -162,9 +158,7 @@ def test_a_model_without_its_form_is_refused(finished, goldens, tmp_path):
         bert.load(str(folder / "out"))
 
 
-def test_other_training_data_are_refused_in_the_folder(
-    finished, goldens, tmp_path
-):
+def test_a_folder_refuses_other_training_data(finished, goldens, tmp_path):
     folder = copied(finished, tmp_path)
     write_table(folder, count=24)
     with pytest.raises(ValueError, match="output_dir"):
@@ -202,9 +196,7 @@ def test_the_form_of_another_model_is_not_taken_over(
     assert VectorForm.find(str(tmp_path / "out")).pooling == "mean"
 
 
-def test_a_folder_of_another_kind_keeps_its_results(
-    finished, goldens, tmp_path
-):
+def test_a_folder_of_another_kind_keeps_results(finished, goldens, tmp_path):
     folder = copied(finished, tmp_path)
     span_description(weights="model.ckpt-10").write(str(folder / "out"), None)
     metrics = (folder / "out/metrics.json").read_bytes()
@@ -242,9 +234,7 @@ def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
     expected = []
     for text in texts:
         ids = loaded.loaded.tokenizer.encode(text)[:10]
-        row = np.array([[2, *ids, 3]], np.int32)  # [CLS] and [SEP]
-        inputs = row, np.ones_like(row), np.zeros_like(row)
-        batch = dict(zip(INPUTS, inputs, strict=True))
+        batch = batch_of([[2, *ids, 3]])  # [CLS] and [SEP]
         expected.append(loaded.loaded.model.vectors(batch)[0])
     answers = served._answers(texts, 2)
     found = np.array([answer["vectors"] for answer in answers])
@@ -264,8 +254,7 @@ def test_a_teacher_is_followed(goldens, tmp_path, same_outputs, monkeypatch):
         {"text_a": "a", "text_b": b, "score": i} for i, b in enumerate(WORDS)
     ]
     for name, rows in (("train", texts), ("dev", scored)):
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (tmp_path / f"{name}.jsonl").write_text(text)
+        write_json_lines(tmp_path / f"{name}.jsonl", rows)
     options = options_of(
         goldens,
         tmp_path,
@@ -329,10 +318,7 @@ STS = {"task_name": "STS-B"}
             | {"loss": "negatives", "given": frozenset(["evaluation"])},
             "^--evaluation=spearman.*but QQP has files of its own",
         ),
-        (
-            STS | {"data_dir": ""},
-            "^STS-B: give .*--data_dir, .*--eval_data_dir",
-        ),
+        (STS | {"data_dir": ""}, "^STS-B: give .*--eval_data_dir"),
         (
             {"task_name": "QQP", "loss": "teacher", "teacher_vectors": "t.npy"},
             "^--task_name=QQP has pairs, for --loss=negatives",
@@ -340,9 +326,7 @@ STS = {"task_name": "STS-B"}
         (NEGATIVES | {"group_by_length": True}, "--group_by_length"),
     ],
 )
-def test_bad_input_is_refused_before_training(
-    goldens, tmp_path, changes, message
-):
+def test_bad_input_is_refused_at_once(goldens, tmp_path, changes, message):
     write_table(tmp_path)
     with pytest.raises(ValueError, match=message):
         sentences.run(options_of(goldens, tmp_path, **changes))
