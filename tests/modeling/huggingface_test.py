@@ -396,4 +396,4 @@ def test_minilm_is_the_same_in_both_formats(real_data):
         outputs.append(model(**batch))
     for name in ("all_encoder_layers", "pooled_output"):
         pair = [np.asarray(getattr(output, name)) for output in outputs]
-        np.testing.assert_allclose(*pair, atol=rounding.EQUAL)
+        rounding.assert_equal(*pair)

@@ -345,9 +345,7 @@ def test_an_export_gives_what_the_layer_gives(name, tmp_path):
     )
     assert len(served) == len(want)
     for i, expected in enumerate(want):
-        np.testing.assert_allclose(
-            served[f"output_{i}"], expected, atol=rounding.EQUAL
-        )
+        rounding.assert_equal(served[f"output_{i}"], expected)
 
 
 @pytest.mark.parametrize("name", STACKED)

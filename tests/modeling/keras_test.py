@@ -218,10 +218,8 @@ def test_a_saved_model_predicts_and_trains_the_same(make, inputs, tmp_path):
         options["input_signature"] = [dict.fromkeys(BATCH, spec)]
     model.export(tmp_path / "exported", **options)
     exported = tf.saved_model.load(tmp_path / "exported")
-    np.testing.assert_allclose(
-        exported.serve(tf.nest.map_structure(tf.constant, inputs)),
-        want,
-        atol=rounding.EQUAL,
+    rounding.assert_equal(
+        exported.serve(tf.nest.map_structure(tf.constant, inputs)), want
     )
 
 
@@ -259,10 +257,8 @@ def test_a_masked_lm_shares_the_table_in_files_too(tmp_path):
     bert = next(x for x in model.layers if isinstance(x, BertModel))
     table = bert.get_embedding_table()
     vectors = model.layers[-1].transform(bert(IDS).get_sequence_output())
-    np.testing.assert_allclose(
-        before,
-        tf.matmul(vectors, table.value, transpose_b=True),
-        atol=rounding.EQUAL,
+    rounding.assert_equal(
+        before, tf.matmul(vectors, table.value, transpose_b=True)
     )
     compiled(model)
     labels = np.expand_dims(IDS, -1)

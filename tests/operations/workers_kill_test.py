@@ -4,7 +4,6 @@ import json
 import re
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
-import numpy as np
 import pytest
 
 from tests.support import kill_runs, rounding
@@ -84,9 +83,7 @@ def assert_close(ours, theirs):
     ours, theirs = read_all(ours), read_all(theirs)
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
-        np.testing.assert_allclose(
-            ours[name], value, atol=rounding.EQUAL, rtol=0, err_msg=name
-        )
+        rounding.assert_equal(ours[name], value, err_msg=name)
 
 
 def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(

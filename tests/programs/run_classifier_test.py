@@ -60,7 +60,7 @@ def test_predictions_are_the_originals(scored):
     _, expected, folder = scored
     theirs = np.loadtxt(expected / "test_results.tsv", delimiter="\t")
     ours = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding.EQUAL)
+    rounding.assert_equal(ours, theirs)
 
 
 def test_predictions_have_ids_and_labels(scored):
@@ -74,9 +74,7 @@ def test_predictions_have_ids_and_labels(scored):
     for (guid, label, *shown), row in zip(rows, probabilities, strict=True):
         assert guid.startswith("test-")
         assert label == labels[int(np.argmax(row))]
-        np.testing.assert_allclose(
-            np.array(shown, float), row, atol=rounding.EQUAL
-        )
+        rounding.assert_equal(np.array(shown, float), row)
     name = {"MNLI": "MNLI-m.tsv"}.get(task, f"{task}.tsv")
     submission = (folder / name).read_text("utf-8").splitlines()
     assert submission[0] == "index\tprediction"

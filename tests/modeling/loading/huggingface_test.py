@@ -31,12 +31,8 @@ def test_a_folder_of_hugging_face_gives_its_vectors(goldens, tmp_path):
     output = loaded.model(*(x.astype(np.int32) for x in (ids, mask, segments)))
     sequence, pooled = theirs.encode(tensors, ids, mask, segments)
     ours = output.get_sequence_output().numpy()
-    np.testing.assert_allclose(
-        ours[mask], sequence[mask], rtol=0, atol=rounding.EQUAL
-    )
-    np.testing.assert_allclose(
-        output.pooled_output, pooled, rtol=0, atol=rounding.EQUAL
-    )
+    rounding.assert_equal(ours[mask], sequence[mask])
+    rounding.assert_equal(output.pooled_output, pooled)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_trimmed_batches_give_the_same(task_model, kind, head, mix):
         # Beyond an example's own length nothing is asked.
         real = batch["input_mask"].numpy()[:, :8, None] == 1
         whole, cut = whole * real, cut * real
-    np.testing.assert_allclose(cut, whole, atol=rounding.EQUAL)
+    rounding.assert_equal(cut, whole)
     losses = [
         model.losses(some, model.loss_weights(some))[0]
         for some in (trimmed, batch)
@@ -170,11 +170,7 @@ def test_a_bilstm_stands_before_the_linear_layer(task_model, kind):
     words, last = model.bilstm(sequence, mask)
     vectors = tf.reshape(words, [-1, 64]) if kind == "tagging" else last
     logits = model.logits(batch)
-    np.testing.assert_allclose(
-        tf.reshape(model.head(vectors), logits.shape),
-        logits,
-        atol=rounding.EQUAL,
-    )
+    rounding.assert_equal(tf.reshape(model.head(vectors), logits.shape), logits)
     # All of it learns: the first block's and the first LSTM's weights.
     weights = [
         model.bert.encoder.blocks[0].attention.self_attention.value.kernel,
