@@ -21,7 +21,7 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from tests.data.squad.support import question, write_paragraph
 from tests.support.classifier_support import write_texts
-from tests.support.run_files import examples_in
+from tests.support.run_files import rows_in
 from tests.support.serving_support import close
 from tests.training.finetuning_support import run_table
 from training.export.predictor import Predictor
@@ -36,15 +36,14 @@ def tokenizer(goldens):
 
 
 def ids_in(path):
-    for example in examples_in(path):
-        yield list(example.features.feature["input_ids"].int64_list.value)
+    return [row["input_ids"] for row in rows_in(path)]
 
 
 def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
     write_texts(tmp_path / "data", TEXTS)
     run_table(goldens, tmp_path, do_predict=True, never_split=(MARK,))
     out = tmp_path / "out"
-    rows = list(ids_in(out / "predict.tf_record"))
+    rows = ids_in(out / "predict.tf_record")
     for text, row in zip(TEXTS, rows, strict=True):
         assert row[1 : row.index(3)] == tokenizer.encode(text)
     assert rows[3][:3] == [2, 4, 3]

@@ -42,20 +42,6 @@ def test_damage_is_left_out_on_request(options, damaged, caplog):
     assert message in caplog.text
 
 
-def test_an_empty_file_is_left_out_on_request(
-    options, goldens, tmp_path, caplog
-):
-    path = tmp_path / "empty"
-    path.touch()
-    options = options.replace(input_file=f"{path},{goldens / RECORDS}")
-    refused(options, f"^{path} holds no records; .* --skip_bad_records")
-    with caplog.at_level("INFO", logger="absl"):
-        pretraining.run(options.replace(skip_bad_records=True))
-    assert f"{options.input_file}: 2 files, 337 examples." in caplog.messages
-    message = f"--skip_bad_records: {path} holds no records (records kept: 0; "
-    assert message in caplog.text
-
-
 def test_a_file_cut_between_records_is_told_by_its_manifest(
     options, goldens, damaged, caplog
 ):

@@ -139,10 +139,7 @@ def write_encoder(options, folder):
     ("kind", "message"),
     [
         ({"masked": True}, "are masked, .* --masking=dynamic"),
-        (
-            {"pairs": True},
-            "are sentence pairs, .* --next_sentence_prediction=false",
-        ),
+        ({"pairs": True}, "are .* pairs, .* --next_sentence_prediction=false"),
     ],
 )
 @pytest.mark.parametrize("flag", ["input_file", "eval_file"])

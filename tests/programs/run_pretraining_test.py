@@ -10,7 +10,7 @@ from data.text import tokenization
 from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.support import rounding
 from tests.support.pretraining_support import RECORDS
-from tests.support.run_files import examples_in, points_in, results_in
+from tests.support.run_files import points_in, results_in, rows_in
 from training.runs import pretraining
 
 
@@ -51,20 +51,11 @@ def golden_model(goldens, checkpoint):
     return model
 
 
-def golden_rows(goldens):
-    """The features of all golden records by name."""
-    rows = {}
-    for example in examples_in(goldens / RECORDS):
-        for name, feature in example.features.feature.items():
-            kind = feature.WhichOneof("kind")
-            rows.setdefault(name, []).append(getattr(feature, kind).value)
-    return {name: np.array(values) for name, values in rows.items()}
-
-
 def numpy_evaluation(goldens, checkpoint, num_batches):
     """The original's metrics, spelled out over log probabilities."""
     model = golden_model(goldens, checkpoint)
-    rows = golden_rows(goldens)
+    records = rows_in(goldens / RECORDS)
+    rows = {n: np.array([row[n] for row in records]) for n in records[0]}
     sums = np.zeros(6)
     batch_losses = []
     for i in range(num_batches):

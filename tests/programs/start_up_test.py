@@ -127,10 +127,7 @@ def test_a_pipe_that_closes(command, text):
             ["run_classifier.py", "--do_train", "true", *MRPC[1:]],
             "unexpected argument 'true' after --do_train; give --do_train=true",
         ),
-        (
-            [*MRPC, "--do_train", "mrpc"],
-            "unexpected argument 'mrpc'; flags look like --name=value",
-        ),
+        ([*MRPC, "--do_train", "mrpc"], "unexpected argument 'mrpc'; flags"),
         ([*MRPC, "stray", "--do_train"], "unexpected argument 'stray'; flags"),
         (
             [*MRPC, "--do_train", "--vocab_file="],
@@ -155,14 +152,8 @@ def test_a_pipe_that_closes(command, text):
         ),
         ([*PRETRAINING, "--do_train"], "--input_file is needed"),
         ([*PRETRAINING, "--do_export"], "--do_export: give --export_dir"),
-        (
-            [*PRETRAINING, *EXPORT, "--serving_like_original"],
-            "--serving_like_original and --export_format=litert are for fine-",
-        ),
-        (
-            [*PRETRAINING, *EXPORT, "--export_format=litert"],
-            "--serving_like_original and --export_format=litert are for fine-",
-        ),
+        ([*PRETRAINING, *EXPORT, "--serving_like_original"], "are for fine-"),
+        ([*PRETRAINING, *EXPORT, "--export_format=litert"], "are for fine-"),
         (
             [*SQUAD, *EXPORT, "--export_format=litert"]
             + ["--export_signatures=text"],

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from data.finetuning import features
 from data.finetuning.tagging import words_of_rows
-from data.records import tfrecord
 from data.tasks import ChoiceExample, InputExample, TaggingExample, get_task
 from data.text.tokenization import FullTokenizer
+from tests.support.run_files import rows_in
 
 GOLDEN_FILES = {"train": "train", "dev": "eval", "test": "predict"}
 VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d ##d e".split()
@@ -42,12 +41,8 @@ def test_rows_are_the_original_s(name, set_name, goldens):
         features.FeatureOptions.of_task(task, 64),
     ).rows(task.examples(set_name))
     path = folder / f"expected/{GOLDEN_FILES[set_name]}.tf_record"
-    records = list(tfrecord.read_records(str(path)))
-    for record, row in zip(records, rows, strict=True):
-        expected = tf.train.Example.FromString(record).features.feature
-        assert {key: list(value) for key, value in row.items()} == {
-            key: list(value.int64_list.value) for key, value in expected.items()
-        }
+    for expected, row in zip(rows_in(path), rows, strict=True):
+        assert {name: list(values) for name, values in row.items()} == expected
 
 
 def test_a_pair_and_a_text_alone(tokenizer):
