@@ -1,8 +1,6 @@
 """BertModel in Keras models: inputs, dropout, files, training and its seeds."""
 
 import dataclasses
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -294,9 +292,7 @@ for path, model in models.items():
 
 
 @pytest.mark.all  # a process of its own that trains
-def test_frozen_layers_do_not_learn_also_in_a_new_process(
-    pytestconfig, tmp_path
-):
+def test_frozen_layers_do_not_learn_also_in_a_new_process(tmp_path):
     lines = []
     for name, (part, count) in FROZEN.items():
         model = functional(trainable=part is not None)
@@ -310,13 +306,8 @@ def test_frozen_layers_do_not_learn_also_in_a_new_process(
         model.save(tmp_path / name / "model.keras")
         state = [v.numpy() for v in model.optimizer.variables]
         np.savez(tmp_path / name / "state.npz", *state)
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, *(tmp_path / name for name in FROZEN)],
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    folders = [tmp_path / name for name in FROZEN]
+    done = fork_server.cold_python("-c", LOAD, *folders)
     assert [line.split() for line in done.stdout.splitlines()] == lines
 
 

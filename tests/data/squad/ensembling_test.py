@@ -1,14 +1,13 @@
 """Several runs' files averaged: hand-computed, and as a program."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from data.squad import ensembling
 from data.squad.ensembling import EnsembleOptions
 from tests.data.squad.support import question, write_paragraph
+from tests.support import fork_server
 
 NBEST, ODDS = "nbest_predictions.json", "null_odds.json"
 
@@ -265,29 +264,19 @@ def test_files_of_an_earlier_ensemble_do_not_stay(tmp_path):
     ]
 
 
-def test_the_program(tmp_path, pytestconfig):
-    write_data(tmp_path / "dev.json", {"q": ["Eve"]})
-
-    def start(*flags):
-        return subprocess.run(
-            [sys.executable, "ensemble_squad.py", *flags],
-            cwd=pytestconfig.rootpath,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    done = start(
+def test_the_program(tmp_path):
+    program = "ensemble_squad.py"
+    done = fork_server.cold_python(
+        program,
         f"--runs={','.join(two_runs(tmp_path))}",
         f"--output_dir={tmp_path}/out",
-        f"--predict_file={tmp_path}/dev.json",
+        f"--predict_file={write_data(tmp_path / 'dev.json', {'q': ['Eve']})}",
     )
-    assert done.returncode == 0, done.stderr
     assert "f1 = 100" in done.stderr
     assert read(tmp_path / "out", "predictions.json") == {"q": "Eve"}
     # A threshold that is given; its default would be none.
-    bad = start("--runs=a,b", "--output_dir=o", "--null_score_diff_threshold=0")
-    assert bad.returncode == 1
+    flags = "--runs=a,b", "--output_dir=o", "--null_score_diff_threshold=0"
+    bad = fork_server.cold_python(program, *flags, code=1)
     message = "error: --null_score_diff_threshold=0.0 needs --version_2_with_ne"
     assert bad.stderr.startswith(message), bad.stderr
 
