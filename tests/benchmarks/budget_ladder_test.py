@@ -1,5 +1,3 @@
-"""benchmarks/budget: the rungs, their time, and the report."""
-
 import re
 import types
 

@@ -1,5 +1,3 @@
-"""check-gpu: its parts, its page, and what is kept when a part fails."""
-
 import json
 import pathlib
 import subprocess

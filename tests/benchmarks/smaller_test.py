@@ -1,5 +1,3 @@
-"""benchmarks/smaller.py: runs that are kept, students, and the report."""
-
 import sys
 
 import pytest

@@ -1,5 +1,3 @@
-"""Worker processes: results, errors, and their end in every case."""
-
 import os
 import pathlib
 import signal

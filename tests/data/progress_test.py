@@ -1,5 +1,3 @@
-"""The plain lines that a log gets instead of a bar."""
-
 import time
 
 from data.progress import Progress

@@ -1,5 +1,3 @@
-"""Weights in and out, and what becomes of bad files."""
-
 import dataclasses
 import re
 import shutil

@@ -1,5 +1,3 @@
-"""ELECTRA's encoder: names of variables, projection, and wrong checkpoints."""
-
 import dataclasses
 
 import keras

@@ -1,5 +1,3 @@
-"""Hugging Face's weights and configurations, read by us."""
-
 import json
 import struct
 

@@ -1,5 +1,3 @@
-"""BertModel in Keras models: inputs, dropout, files, training and its seeds."""
-
 import dataclasses
 
 import keras

@@ -1,5 +1,3 @@
-"""Two workers, of which one is killed or preempted at some moment."""
-
 import json
 import re
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM

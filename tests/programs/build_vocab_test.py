@@ -1,5 +1,3 @@
-"""The program build_vocab.py, run as a user runs it."""
-
 import pytest
 
 from tests.support import fork_server

@@ -1,5 +1,3 @@
-"""convert_checkpoint.py, and runs that begin with Hugging Face's weights."""
-
 import dataclasses
 import json
 import os

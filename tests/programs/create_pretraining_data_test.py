@@ -1,5 +1,3 @@
-"""create_pretraining_data.py as its users start it."""
-
 import pytest
 
 from tests.support.pretraining_support import RECORDS, create

@@ -1,5 +1,3 @@
-"""Folders of ELECTRA, as released and of Hugging Face, there and back."""
-
 import dataclasses
 import json
 import shutil

@@ -1,5 +1,3 @@
-"""ELECTRA in every program: trained, extracted, exported, refused."""
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""--do_export of the programs, after a run and alone."""
-
 import json
 import shutil
 

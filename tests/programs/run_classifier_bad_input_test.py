@@ -1,5 +1,3 @@
-"""Bad input of run_classifier.py is refused early, or handled."""
-
 import json
 import shutil
 from unittest import mock

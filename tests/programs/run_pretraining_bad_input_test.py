@@ -1,5 +1,3 @@
-"""What run_pretraining.py makes of bad input: one clear error, no loss."""
-
 import copy
 import json
 import shutil

@@ -1,5 +1,3 @@
-"""What run_pretraining.py makes of records that are damaged."""
-
 import json
 
 import pytest

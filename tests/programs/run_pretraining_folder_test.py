@@ -1,5 +1,3 @@
-"""What run_pretraining.py makes of a folder that holds a run, or its damage."""
-
 import json
 import shutil
 

@@ -1,5 +1,3 @@
-"""run_pretraining.py --objective: what a run writes, and what it refuses."""
-
 import json
 import math
 import shutil

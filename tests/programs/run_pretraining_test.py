@@ -1,5 +1,3 @@
-"""What run_pretraining.py makes of good input."""
-
 import json
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Record files of a task: streamed, whole, and written once."""
-
 import dataclasses
 import glob
 import os

@@ -1,5 +1,3 @@
-"""Sentences in rows: no word is lost, and what is around is shown."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""Data sets made here, as text files."""
-
 import itertools
 import json
 import multiprocessing

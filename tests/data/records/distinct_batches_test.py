@@ -1,5 +1,3 @@
-"""Batches in which no text occurs twice: nothing twice, resumable."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Order, resuming and checks of the road from records to batches."""
-
 import collections
 import functools
 

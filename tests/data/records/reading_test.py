@@ -1,5 +1,3 @@
-"""Record files are read by the spec they were written by, or say why not."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

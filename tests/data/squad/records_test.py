@@ -1,5 +1,3 @@
-"""Record files of SQuAD: the original's, whole, and written once."""
-
 import json
 import os
 

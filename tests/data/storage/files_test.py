@@ -1,5 +1,3 @@
-"""What the one place that touches files promises."""
-
 import gzip
 import os
 import pathlib

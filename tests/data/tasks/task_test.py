@@ -1,5 +1,3 @@
-"""How a task is added, found and described."""
-
 import re
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The user's own tables: formats, separators, missing files and columns."""
-
 import pytest
 
 from data.tasks import get_task

@@ -1,5 +1,3 @@
-"""Vocabularies learned from text: layout, size, determinism, refusals."""
-
 import collections
 import string
 

@@ -1,5 +1,3 @@
-"""Vocabulary files: reading as the original did, and refusing what is none."""
-
 import pytest
 
 from data.text import vocabulary

@@ -1,5 +1,3 @@
-"""Vectors come back from every format as they were."""
-
 import json
 
 import numpy as np

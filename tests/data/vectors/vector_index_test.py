@@ -1,5 +1,3 @@
-"""Search among vectors, and the index file that it reads."""
-
 import json
 import pathlib
 import shutil

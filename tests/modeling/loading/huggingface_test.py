@@ -1,5 +1,3 @@
-"""Folders of Hugging Face: what is loaded from them."""
-
 import json
 import shutil
 

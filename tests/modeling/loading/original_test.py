@@ -1,5 +1,3 @@
-"""Folders as the original released them: what is loaded from them."""
-
 import json
 import shutil
 

@@ -1,5 +1,3 @@
-"""Folders that hold no model, several, or a damaged one."""
-
 import shutil
 
 import pytest

@@ -1,5 +1,3 @@
-"""Objectives are found by name, and share one base class."""
-
 import pytest
 import tensorflow as tf
 

@@ -1,5 +1,3 @@
-"""SentenceEncoder: vectors, cached gradients, several sizes, two devices."""
-
 import dataclasses
 import json
 

@@ -1,5 +1,3 @@
-"""The streaming writer from text to shards, as its user sees it."""
-
 import collections
 import dataclasses
 import json
