@@ -342,10 +342,6 @@ def test_seeds_are_in_no_checkpoint(make):
 
 SCRIPT = """
 import keras, numpy as np, tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-
 from tests.modeling import keras_support
 same = np.tile(keras_support.IDS[:1], (8, 1))
 keras_support.LABELS[:] = 1
@@ -374,5 +370,4 @@ with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
 
 @pytest.mark.all  # a process of its own that trains
 def test_two_devices_train():
-    # In a process of its own: devices are given before TensorFlow computes.
-    fork_server.python("-c", SCRIPT)
+    fork_server.python("-c", SCRIPT, devices=2)

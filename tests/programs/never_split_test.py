@@ -119,12 +119,6 @@ def test_vectors_have_them_as_words(tokenizer):
     assert row.input_ids[3] == 4
 
 
-def test_words_are_those_of_tokenize(tokenizer):
-    for text in [*TEXTS, "", "unaffable caf\u00e9 \u4e2d"]:
-        pieces = [p for _, pieces in tokenizer.words(text) for p in pieces]
-        assert pieces == tokenizer.tokenize(text)
-
-
 def test_a_token_that_the_vocabulary_lacks_is_refused(goldens, tmp_path):
     write_texts(tmp_path / "data", TEXTS)
     message = r"has no \[X\] .*--extra_words of convert_checkp"

@@ -158,24 +158,6 @@ def best_thresholds(*questions):
     )
 
 
-def test_best_thresholds_by_hand():
-    found = best_thresholds(
-        (-3.0, "cat", ["cat"]),
-        (-1.0, "dog", []),
-        (0.5, "black dog", ["dog"]),
-        (2.0, "owl", []),
-    )
-    # Answered: none 2 of 4 right; the first 3; two 2; three 2 (F1 2 2/3).
-    assert found == pytest.approx(
-        {
-            "best_exact": 75.0,
-            "best_exact_thresh": -3.0,
-            "best_f1": 75.0,
-            "best_f1_thresh": -3.0,
-        }
-    )
-
-
 DIFFERENCE = st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0]) | st.floats(-9, 9)
 QUESTION = st.tuples(
     DIFFERENCE,

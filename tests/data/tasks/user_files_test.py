@@ -195,11 +195,18 @@ def sets_of(task):
     ]
 
 
-def test_a_share_of_the_train_set_is_the_dev_set(table):
-    task = table({"train.csv": ROWS}, dev_share=0.2)
+def test_a_share_of_the_train_set_is_the_dev_set(table, caplog):
+    caplog.set_level("INFO", logger="absl")
+    rows = ROWS + ROWS.removeprefix("text,label\n") * 2
+    task = table({"train.csv": rows}, dev_share=0.2)
     train_set, dev_set = sets_of(task)
     assert dev_set
-    assert sorted(train_set + dev_set) == sorted(f"t{i}" for i in range(20))
+    assert sorted(train_set + dev_set) == sorted(
+        3 * [f"t{i}" for i in range(20)]
+    )
+    # Copies of a text are in one set.
+    assert not {*train_set} & {*dev_set}
+    assert f"The dev set is {len(dev_set)} of 60 training rows" in caplog.text
     # A later run, perhaps one that only evaluates, finds the same.
     again = get_task("csv", task.data_dir, dev_share=0.2)
     assert sets_of(again)[1] == dev_set
@@ -212,15 +219,6 @@ def test_a_label_of_the_dev_share_alone_is_known(table):
     numbers = "text,label\n" + "".join(f"t{i},{i / 2}\n" for i in range(10))
     task = table({"train.csv": numbers}, dev_share=0.3, kind="regression")
     assert 0 < len(task.gold("dev")) < 10
-
-
-def test_copies_of_a_text_are_in_one_set(table, caplog):
-    caplog.set_level("INFO", logger="absl")
-    rows = ROWS + ROWS.removeprefix("text,label\n") * 2
-    train_set, dev_set = sets_of(table({"train.csv": rows}, dev_share=0.2))
-    assert len(train_set) + len(dev_set) == 60 and dev_set
-    assert not {*train_set} & {*dev_set}
-    assert f"The dev set is {len(dev_set)} of 60 training rows" in caplog.text
 
 
 def test_a_train_file_elsewhere_has_no_dev_file_here(table, tmp_path):

@@ -186,10 +186,6 @@ def test_xla_draws_what_is_drawn_without_it(name, options):
 # In a process of its own: see strategy_test.
 SCRIPT = """
 import sys
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.modeling.objectives.conformance_support import trained
 from training.config.run_options import DeviceOptions
 from training.devices.strategy import create_strategy
@@ -207,7 +203,7 @@ for name in names:
 def two_devices(tmp_path_factory):
     """The folder with what two devices have trained."""
     out = tmp_path_factory.mktemp("two")
-    fork_server.python("-c", SCRIPT, str(out), *OBJECTIVES)
+    fork_server.python("-c", SCRIPT, str(out), *OBJECTIVES, devices=2)
     return out
 
 
