@@ -84,17 +84,16 @@ def test_pretraining_records_have_them(
     assert made["made_from"]["never_split"] == [MARK]
 
 
-def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_finished_pretraining_records_are_known(goldens, tmp_path, logged):
     text = goldens / "pretraining_data/corpus.txt"
     out = [str(tmp_path / f"out-{i:05d}-of-00002") for i in range(2)]
     options = PretrainingDataOptions(dupe_factor=1)
     vocab_file = str(goldens / "vocab.txt")
     recipe = Recipe(options, vocab_file, True, never_split=(MARK,))
     all_shards.write_shards([str(text)], out, recipe)
-    assert "2 of 2 shards are finished already." not in caplog.messages
+    assert "2 of 2 shards are finished already." not in logged.messages
     all_shards.write_shards([str(text)], out, recipe)
-    assert "2 of 2 shards are finished already." in caplog.messages
+    assert "2 of 2 shards are finished already." in logged.messages
 
 
 def test_questions_have_them(tmp_path, tokenizer):

@@ -66,13 +66,12 @@ def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
 
 @pytest.mark.parametrize("name", ["articles/en", "articles/en:1.2.0"])
 def test_of_wiki40b_only_the_paragraphs_are_text(
-    data_dir, tmp_path, name, caplog
+    data_dir, tmp_path, name, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     paths = write(data_dir, tmp_path, name)
     assert text_of(paths) == b"One. Two.\nThree.\nFour.\n\n"
-    assert "articles/en/1.2.0: 1 documents, 24 bytes" in caplog.text
-    assert "left out 1 without text" in caplog.text
+    assert "articles/en/1.2.0: 1 documents, 24 bytes" in logged.text
+    assert "left out 1 without text" in logged.text
 
 
 def test_files_end_between_documents_before_they_grow_too_long(
@@ -90,19 +89,18 @@ def test_files_end_between_documents_before_they_grow_too_long(
         assert text_of(paths) == whole
 
 
-def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, logged):
     paths = write(data_dir, tmp_path)
     with monkeypatch.context() as patched:
         patched.delattr(tfds, "open_text")
         for again in write, write_in_a_process:
             assert again(data_dir, tmp_path) == paths
-            assert "Using the text of my_set/1.2.0 that" in caplog.messages[-1]
+            assert "Using the text of my_set/1.2.0 that" in logged.messages[-1]
     before = text_of(paths)
     with open(paths[0], "ab") as file:
         file.write(b"more")
     assert write(data_dir, tmp_path) == paths
-    assert f"{paths[0]} is gone or was changed; reading" in caplog.text
+    assert f"{paths[0]} is gone or was changed; reading" in logged.text
     assert text_of(paths) == before
 
 

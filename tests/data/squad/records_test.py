@@ -203,9 +203,8 @@ def test_questions_on_empty_paragraphs_are_no_records(make, path, tmp_path):
     assert rows_in(path) == []
 
 
-def test_the_first_windows_are_logged(make, many, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_the_first_windows_are_logged(make, many, logged):
     make(many)
-    assert caplog.text.count("*** Example ***") == 3
-    assert "tokens: [CLS] wh ##ic ##h ? [SEP] one t ##w ##o " in caplog.text
-    assert "\nanswer: 7 to 9, t ##w ##o" in caplog.text
+    assert logged.text.count("*** Example ***") == 3
+    assert "tokens: [CLS] wh ##ic ##h ? [SEP] one t ##w ##o " in logged.text
+    assert "\nanswer: 7 to 9, t ##w ##o" in logged.text

@@ -195,8 +195,7 @@ def sets_of(task):
     ]
 
 
-def test_a_share_of_the_train_set_is_the_dev_set(table, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_a_share_of_the_train_set_is_the_dev_set(table, logged):
     rows = ROWS + ROWS.removeprefix("text,label\n") * 2
     task = table({"train.csv": rows}, dev_share=0.2)
     train_set, dev_set = sets_of(task)
@@ -206,7 +205,7 @@ def test_a_share_of_the_train_set_is_the_dev_set(table, caplog):
     )
     # Copies of a text are in one set.
     assert not {*train_set} & {*dev_set}
-    assert f"The dev set is {len(dev_set)} of 60 training rows" in caplog.text
+    assert f"The dev set is {len(dev_set)} of 60 training rows" in logged.text
     # A later run, perhaps one that only evaluates, finds the same.
     again = get_task("csv", task.data_dir, dev_share=0.2)
     assert sets_of(again)[1] == dev_set

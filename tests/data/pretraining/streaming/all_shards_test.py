@@ -40,12 +40,6 @@ def numbers(tmp_path, vocab):
     }
 
 
-@pytest.fixture
-def logged(caplog):
-    caplog.set_level("INFO", logger="absl")
-    return caplog
-
-
 def states(folder):
     """What changes if a file is written: name -> inode, time."""
     return {

@@ -135,9 +135,8 @@ def test_a_manifest_of_something_else_is_written_over(
 
 
 def test_what_killed_runs_left_is_removed_and_others_told_of(
-    tmp_path, out, plan, reports, caplog
+    tmp_path, out, plan, reports, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     # Files of another run, which may be active, are kept.
     other = "out-00001-of-00003.incomplete-0123456789ab"
     others = {other, f"{other}.json", f"{other}.incomplete-7"}
@@ -158,7 +157,7 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     assert {path.name for path in out.iterdir()} == expected
     assert (target / "kept").exists()
     told = "3 files of unfinished runs with other flags exist"
-    assert caplog.messages[-1].startswith(f"{told}, such as {out}/{other};")
+    assert logged.messages[-1].startswith(f"{told}, such as {out}/{other};")
 
 
 def test_shards_of_an_earlier_number_are_logged(out, plan, reports, caplog):
