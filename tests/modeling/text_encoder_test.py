@@ -80,17 +80,14 @@ def test_a_folder_says_case_and_length(folder, vocab_file):
         modeling.TextEncoder(folder, max_seq_length=positions + 1)
 
 
+THEIRS = "sentence_bert_config.json"
+
+
 @pytest.mark.parametrize(
     ("files", "length"),
     [
         ({"sentence_vectors.json": {"max_seq_length": 20}}, 20),
-        (
-            {
-                "modules.json": [],
-                "sentence_bert_config.json": {"max_seq_length": 24},
-            },
-            24,
-        ),
+        ({"modules.json": [], THEIRS: {"max_seq_length": 24}}, 24),
         # More than the model's positions.
         ({"sentence_vectors.json": {"max_seq_length": 9999}}, 9999),
     ],

@@ -127,11 +127,7 @@ def test_a_vocabulary_within_tokenizer_json_is_taken(folder, vocab, tmp_path):
     [
         ("config.json", json.dumps(OTHER_SIZE), "does not fit"),
         ("vocab.txt", "[PAD]\n[UNK]\n", "has 2 wordpieces, but"),
-        (
-            "tokenizer_config.json",
-            '{"tokenize_chinese_chars": false}',
-            "tokenize_chinese_chars: false, but here it is true",
-        ),
+        (TOKENIZER[0], '{"strip_accents": false}', "strip_accents: false, but"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(

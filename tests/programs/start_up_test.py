@@ -22,6 +22,7 @@ OUT = "--output_dir=out"
 MRPC = ["run_classifier.py", *MODEL, "--task_name=MRPC", "--data_dir=mrpc", OUT]
 SQUAD = ["run_squad.py", *MODEL, OUT]
 PRETRAINING = ["run_pretraining.py", *MODEL, OUT]
+TRAIN = ["--do_train", "--train_file=a"]
 EXPORT = ["--do_export", "--export_dir=export"]
 
 
@@ -134,17 +135,11 @@ def test_a_pipe_that_closes(command, text):
             "--vocab_file must have a value other than None: there is no "
             "--init_checkpoint to look beside, and nothing yet in --output_dir",
         ),
-        (
-            ["run_squad.py", "--do_train", "--train_file=a", MODEL[1], OUT],
-            "--bert_config_file must have a value other than None",
-        ),
+        (["run_squad.py", *TRAIN, MODEL[1], OUT], "--bert_config_file must"),
         ([*MRPC, "--do_train", "--task_name=MPRC"], "(the nearest is mrpc)"),
         ([*MRPC, "--do_train", "--num_trials=0"], "--num_trials=0; it must be"),
         ([*SQUAD, "--do_train"], "then `train_file` must be specified."),
-        (
-            [*SQUAD, "--do_train", "--train_file=a", "--predict_batch_size=0"],
-            "--predict_batch_size=0; it must be at least 1.",
-        ),
+        ([*SQUAD, *TRAIN, "--predict_batch_size=0"], "size=0; it must be at l"),
         (
             ["create_pretraining_data.py", "--output_file=a", MODEL[1]]
             + ["--input_file=c", "--num_processes=-1"],
@@ -159,10 +154,7 @@ def test_a_pipe_that_closes(command, text):
             + ["--export_signatures=text"],
             "--export_format=litert has files for ids alone",
         ),
-        (
-            [*SQUAD, *EXPORT, "--export_signatures=text,id"],
-            "--export_signatures=text,id; it must be some of ids,examples,text",
-        ),
+        ([*SQUAD, *EXPORT, "--export_signatures=text,id"], "it must be some"),
         (
             ["extract_features.py", *MODEL, "--layers=-1,last"]
             + ["--input_file=a", "--output_file=b", "--init_checkpoint=c"],

@@ -194,32 +194,24 @@ def test_a_word_longer_than_the_row_keeps_its_label(tokenizer):
     assert (report.num_shortened, report.num_split) == (1, 1)
 
 
+def text_of(label):
+    return InputExample("3", "a", None, label)
+
+
 @pytest.mark.parametrize(
     ("kind", "example", "message"),
     [
-        (
-            "classification",
-            InputExample("dev-3", "a", None, "maybe"),
-            "label 'maybe', expected one of no, yes",
-        ),
-        (
-            "multilabel",
-            InputExample("dev-3", "a", None, ("no", "on")),
-            "label 'on', expected one of no, yes",
-        ),
-        (
-            "choice",
-            ChoiceExample("dev-3", ["a"] * 3, ["b"] * 3),
-            "3 contexts and 3 choices, expected 2 of each",
-        ),
-        ("tagging", TaggingExample("dev-3", "ab", ["no"]), "1 labels for 2"),
-        ("tagging", TaggingExample("dev-3", []), "has no words"),
+        ("classification", text_of("maybe"), "label 'maybe', expected one of"),
+        ("multilabel", text_of(("no", "on")), "label 'on', expected one of"),
+        ("choice", ChoiceExample("3", "aaa", "bbb"), "3 .* 3 .*, expected 2"),
+        ("tagging", TaggingExample("3", "ab", ["no"]), "1 labels for 2"),
+        ("tagging", TaggingExample("3", []), "has no words"),
     ],
 )
 def test_examples_that_do_not_fit_are_refused(
     tokenizer, kind, example, message
 ):
-    with pytest.raises(ValueError, match=f"example dev-3:? {message}"):
+    with pytest.raises(ValueError, match=f"example 3:? {message}"):
         convert([example], tokenizer, options(kind))
 
 
