@@ -62,9 +62,7 @@ def test_a_path_that_tensorflow_cannot_read_is_refused(goldens, tmp_path, name):
         checkpoints.write(f"{folder}/bert_model.ckpt", {})
 
 
-def test_missing_heads_keep_their_values_and_are_reported(
-    config, init, tmp_path
-):
+def test_missing_heads_keep_their_values_and_are_told(config, init, tmp_path):
     source = checkpoints.Checkpoint(init)
     encoder = {
         n: source.read(n) for n in source.shapes if n.startswith("bert/")

@@ -172,9 +172,7 @@ def test_a_mix_needs_all_layers(bert):
     ],
     ids=["functional", "eager", "xla", "sequential", "recomputed"],
 )
-def test_fit_applies_dropout_and_evaluate_does_not(
-    make, inputs, settings, options
-):
+def test_fit_drops_and_evaluate_does_not(make, inputs, settings, options):
     keras.utils.set_random_seed(1)
     model = compiled(make(**settings), rate=0.0, **options)
     first, second = losses_of_fit(model, inputs, epochs=2)

@@ -155,9 +155,7 @@ def test_sigterm_to_a_worker_that_evaluates_costs_nothing(goldens, tmp_path):
         (SIGSTOP, r"lost worker 1 \(127.0.0.1:\d+\)"),
     ],
 )
-def test_a_worker_that_hangs_ends_the_others(
-    goldens, tmp_path, number, message
-):
+def test_a_hanging_worker_ends_the_others(goldens, tmp_path, number, message):
     run = make_pretraining(
         goldens,
         tmp_path / "out",

@@ -169,9 +169,7 @@ def test_nothing_is_written_over(folder, tmp_path):
     assert {p.name: p.read_bytes() for p in target.iterdir()} == before
 
 
-def test_a_run_begins_with_their_weights_and_goes_back(
-    options, folder, tmp_path
-):
+def test_a_run_begins_with_their_weights_and_back(options, folder, tmp_path):
     options = options.replace(
         bert_config_file=str(folder / "config.json"),
         init_checkpoint=str(folder),

@@ -51,17 +51,13 @@ def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
 @pytest.mark.parametrize(
     "changes", [{}, {"init_checkpoint": None}, {"do_eval": True}], ids=str
 )
-def test_a_folder_without_a_run_has_nothing_to_strip(
-    options, tmp_path, changes
-):
+def test_a_folder_without_a_run_is_not_stripped(options, tmp_path, changes):
     options = options.replace(do_train=False, strip_checkpoint=True)
     message = f"^--strip_checkpoint .* --output_dir={tmp_path}/out holds none; "
     refused(options, f"{message}.* or train first .--do_train", **changes)
 
 
-def test_out_of_memory_says_what_did_not_fit_and_what_would(
-    options, monkeypatch
-):
+def test_out_of_memory_tells_what_did_not_fit_or_would(options, monkeypatch):
     def full(*arguments):
         raise tf.errors.ResourceExhaustedError(
             None,

@@ -82,9 +82,7 @@ def train_twice(tmp_path, config_file, *flags, first=()):
     return results, checkpoints.Checkpoint(str(out / "model.ckpt-4"))
 
 
-def test_the_program_trains_resumes_and_reports_perplexity(
-    config_file, tmp_path
-):
+def test_the_program_trains_resumes_and_tells_perplexity(config_file, tmp_path):
     flags = "--objective=left_to_right", "--num_predicted_positions=4"
     results, saved = train_twice(tmp_path, config_file, *flags)
     loss = results["next_token_loss"]
@@ -101,7 +99,7 @@ def test_the_program_trains_resumes_and_reports_perplexity(
 
 
 @pytest.mark.all
-def test_the_program_trains_resumes_and_evaluates_an_electra(
+def test_the_program_trains_resumes_and_scores_an_electra(
     config_file, tmp_path
 ):
     results, saved = train_twice(

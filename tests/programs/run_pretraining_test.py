@@ -19,9 +19,7 @@ def options(options, goldens):
     return options.replace(bert_config_file=config)
 
 
-def test_evaluation_equals_numpy_over_the_same_batches(
-    goldens, tmp_path, options
-):
+def test_evaluation_equals_numpy_on_the_same_rows(goldens, tmp_path, options):
     trained = str(goldens / "model/trained")
     pretraining.run(
         options.replace(

@@ -208,9 +208,7 @@ def text_of(label):
         ("tagging", TaggingExample("3", []), "has no words"),
     ],
 )
-def test_examples_that_do_not_fit_are_refused(
-    tokenizer, kind, example, message
-):
+def test_examples_that_do_not_fit(tokenizer, kind, example, message):
     with pytest.raises(ValueError, match=f"example 3:? {message}"):
         convert([example], tokenizer, options(kind))
 

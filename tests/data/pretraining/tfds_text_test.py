@@ -65,9 +65,7 @@ def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["articles/en", "articles/en:1.2.0"])
-def test_of_wiki40b_only_the_paragraphs_are_text(
-    data_dir, tmp_path, name, logged
-):
+def test_of_wiki40b_the_paragraphs_are_text(data_dir, tmp_path, name, logged):
     paths = write(data_dir, tmp_path, name)
     assert text_of(paths) == b"One. Two.\nThree.\nFour.\n\n"
     assert "articles/en/1.2.0: 1 documents, 24 bytes" in logged.text
@@ -114,9 +112,7 @@ def test_other_text_is_not_overwritten(data_dir, tmp_path):
         write(data_dir, tmp_path)
 
 
-def test_a_run_that_ended_half_way_begins_again(
-    data_dir, tmp_path, monkeypatch
-):
+def test_a_run_that_ended_early_begins_again(data_dir, tmp_path, monkeypatch):
     whole = text_of(write(data_dir, tmp_path / "whole", max_bytes=300))
 
     def open_half(*arguments, inner=tfds.open_text):

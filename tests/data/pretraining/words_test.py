@@ -82,9 +82,7 @@ def words_of(tokenizer, encode, line):
         ("segmenters:two", "中国人不要", ["中 国", "人 不", "要"]),
     ],
 )
-def test_tokens_of_a_word_are_marked(
-    tokenizer, segmenters, name, line, expected
-):
+def test_the_tokens_of_words(tokenizer, segmenters, name, line, expected):
     encode = encoder(tokenizer, name)
     words = words_of(tokenizer, encode, line)
     assert words == expected

@@ -82,9 +82,7 @@ def test_what_all_runs_hold_likely_is_the_answer(tmp_path):
     assert text == '{\n    "q": "Eve"\n}\n'  # the original's form
 
 
-def test_probabilities_are_averaged_over_runs_and_scores_over_listings(
-    tmp_path,
-):
+def test_probabilities_are_means_over_runs_and_scores_over_listings(tmp_path):
     runs = [
         write_run(tmp_path / name, {"1": answers})
         for name, answers in {

@@ -187,9 +187,7 @@ def test_the_best_score_is_had_at_the_threshold_and_nowhere_beaten(questions):
 
 
 @given(st.lists(QUESTION, min_size=1, max_size=8, unique_by=lambda q: q[0]))
-def test_without_ties_the_best_scores_are_those_of_the_official_script(
-    questions,
-):
+def test_without_ties_the_best_scores_are_the_official_script_s(questions):
     """The script's loop: from no question answered to all."""
     found = best_thresholds(*questions)
     for i, name in enumerate(QuestionScore._fields):

@@ -45,9 +45,7 @@ def test_the_second_example_of_a_set(task, name, set_name, expected):
     assert example == InputExample(*expected)
 
 
-def test_columns_are_found_by_number_where_the_header_names_others(
-    task, caplog
-):
+def test_columns_are_found_by_number_if_the_header_has_others(task, caplog):
     # As the original, which never looks at the header.
     lines = "q\ti\tj\ta\tb\n1\t7\t8\tone\ttwo\n"
     read = [InputExample("train-1", "one", "two", "1")]

@@ -47,9 +47,7 @@ def test_a_folder_of_hugging_face_gives_its_vectors(goldens, tmp_path):
         ),
     ],
 )
-def test_hugging_face_says_its_kind(
-    goldens, tmp_path, architecture, config, kind
-):
+def test_a_folder_says_its_kind(goldens, tmp_path, architecture, config, kind):
     names = {"0": "no", "2": "perhaps", "1": "yes"}
     write_huggingface(
         goldens, tmp_path / "x", architecture, id2label=names, **config

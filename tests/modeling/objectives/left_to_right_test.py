@@ -182,9 +182,7 @@ def test_fine_tuning_keeps_the_mask_and_reads_the_whole_text(tmp_path):
 
 @pytest.mark.all
 @pytest.mark.parametrize("xla", [False, True])
-def test_a_training_step_in_parts_is_that_of_the_whole(
-    monkeypatch, tmp_path, xla
-):
+def test_a_step_in_parts_is_that_of_the_whole(monkeypatch, tmp_path, xla):
     changes = {"xla": xla, "gradient_accumulation_steps": 2}
     found = []
     # All rows at once, and two of them.

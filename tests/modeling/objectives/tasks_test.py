@@ -182,9 +182,7 @@ def test_a_bilstm_stands_before_the_linear_layer(task_model, kind):
         assert abs(gradient.numpy()).max() > 0
 
 
-def test_the_mean_over_the_real_tokens_stands_before_the_linear_layer(
-    task_model,
-):
+def test_the_mean_of_the_real_tokens_stands_before_the_linear_layer(task_model):
     model, batch = task_model("choice", head="mean"), make_batch("choice")
     ids, mask, segments = texts_of(batch)
     words = model.bert(ids, mask, segments).get_sequence_output().numpy()
@@ -328,8 +326,6 @@ def test_impossible_tasks_are_refused(config, arguments, message):
         ("classification", (1.0, 0.0, 1.0), "give 3 above 0"),
     ],
 )
-def test_class_weights_that_do_not_fit_are_refused(
-    config, kind, weights, message
-):
+def test_class_weights_that_do_not_fit(config, kind, weights, message):
     with pytest.raises(ValueError, match=message):
         TaskModel(config, kind, LABELS[kind], class_weights=weights)
