@@ -25,11 +25,8 @@ BLOCK = [
       for w in ("gamma", "beta")),
 ]  # fmt: skip
 EMBEDDINGS = [
-    "word_embeddings",
-    "token_type_embeddings",
-    "position_embeddings",
-    "LayerNorm/gamma",
-    "LayerNorm/beta",
+    *("word_embeddings", "token_type_embeddings", "position_embeddings"),
+    *("LayerNorm/gamma", "LayerNorm/beta"),
 ]
 
 

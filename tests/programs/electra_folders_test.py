@@ -5,12 +5,11 @@ import types
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from safetensors.numpy import load_file
 
 import bert
 import modeling
-from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
+from modeling import BertConfig, BertModel, SpanModel, checkpoints
 from modeling import heads as model_heads
 from tests.support import huggingface_support as theirs
 from tests.support import rounding
@@ -185,29 +184,6 @@ def test_a_head_with_one_more_layer_is_not_taken(goldens, tmp_path, head):
     shutil.copy(goldens / "vocab.txt", path)
     with pytest.raises(ValueError, match="one more dense layer.*kind='encoder"):
         modeling.load(path)
-
-
-def test_a_classifier_reads_the_first_token(released):
-    folder, values = released
-    config = BertConfig.from_json_file(str(folder / "bert_config.json"))
-    model = TaskModel(config, "classification", 3)
-    variables = checkpoints.variables_by_name(model.layers)
-    report = checkpoints.init_from_checkpoint(str(folder), variables)
-    assert report.missing == ("output_weights", "output_bias")
-    assert "generator/embeddings_project/bias" in report.unused
-    mask = (np.arange(9) < [[9], [4]]).astype(np.int32)
-    ids = np.random.default_rng(3).integers(5, 1000, mask.shape)
-    batch = {
-        "input_ids": (ids * mask).astype(np.int32),
-        "input_mask": mask,
-        "segment_ids": 0 * mask,
-    }
-    first = model.bert(*batch.values()).get_sequence_output()[:, 0]
-    head = variables["output_weights"]
-    rounding.assert_equal(
-        model.logits({k: tf.constant(v) for k, v in batch.items()}),
-        np.asarray(first) @ np.asarray(head).T,
-    )
 
 
 @pytest.mark.all

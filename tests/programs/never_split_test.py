@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 import bert
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
-from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.squad import records as squad_records
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
+from tests.data.pretraining.support import recipe_of, write
 from tests.data.squad.support import question, write_paragraph
 from tests.support.classifier_support import write_texts
 from tests.support.run_files import rows_in
@@ -63,11 +62,10 @@ def test_pretraining_records_have_them(
     text = tmp_path / "text.txt"
     line = f"the man went to {MARK} .\n"
     text.write_text("".join(f"{line * 4}\n" for _ in range(6)))
-    options = PretrainingDataOptions(
-        max_seq_length=32, max_predictions_per_seq=1, dupe_factor=1
-    )
+    options = {"max_seq_length": 32, "max_predictions_per_seq": 1}
     out = [str(tmp_path / f"out-{i}") for i in range(2)]
-    recipe = Recipe(options, str(goldens / "vocab.txt"), never_split=(MARK,))
+    recipe = recipe_of(goldens / "vocab.txt", dupe_factor=1, **options)
+    recipe = recipe.replace(never_split=(MARK,))
     if num_processes:
         all_shards.write_shards(
             [str(text)], out, recipe, num_processes=num_processes
@@ -86,13 +84,10 @@ def test_pretraining_records_have_them(
 
 def test_finished_pretraining_records_are_known(goldens, tmp_path, logged):
     text = goldens / "pretraining_data/corpus.txt"
-    out = [str(tmp_path / f"out-{i:05d}-of-00002") for i in range(2)]
-    options = PretrainingDataOptions(dupe_factor=1)
-    vocab_file = str(goldens / "vocab.txt")
-    recipe = Recipe(options, vocab_file, True, never_split=(MARK,))
-    all_shards.write_shards([str(text)], out, recipe)
+    recipe = recipe_of(goldens / "vocab.txt").replace(never_split=(MARK,))
+    write([text], tmp_path, recipe)
     assert "2 of 2 shards are finished already." not in logged.messages
-    all_shards.write_shards([str(text)], out, recipe)
+    write([text], tmp_path, recipe)
     assert "2 of 2 shards are finished already." in logged.messages
 
 

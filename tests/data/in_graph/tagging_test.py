@@ -36,7 +36,6 @@ def test_rows_are_those_of_features(tokenizer, length):
         pieces, max_seq_length=length, **SPECIAL
     )
     got = batch | {"label_mask": tf.cast(label_mask, tf.int64)}
-    assert len(expected) == label_mask.shape[0]
     for name in NAMES:
         wanted = np.stack([row[name] for row in expected])
         longest = got[name].shape[1]

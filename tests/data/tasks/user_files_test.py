@@ -300,12 +300,6 @@ def test_all_bad_rows_are_in_one_error(table):
         assert faults(table, rows)[0].startswith("2 rows are wrong")
 
 
-def test_the_line_of_a_bad_row_counts_the_lines_of_cells(table):
-    rows = '"one\ntwo\n\nthree",a\nfour,a\n"five\nsix",z\n'
-    (fault,) = faults(table, rows, labels=("a",))
-    assert "train.csv, line 7: column 'label'" in fault
-
-
 def test_rows_with_empty_cells_are_left_out_if_asked(table, caplog):
     content = 'text,label\none,a\n,a\nthree,\n"",\nfive,b\n'
     task = table({"train.csv": content, "test.csv": content}, drop_missing=True)
