@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import shutil
-import types
 
 import numpy as np
 import pytest
@@ -202,11 +201,6 @@ def test_a_finished_run_answers_and_is_exported(goldens, tmp_path):
     refused(message, tmp_path, tmp_path / "theirs")
 
 
-def encoder_alone(config):
-    """A model without heads."""
-    return types.SimpleNamespace(layers=[BertModel(config)])
-
-
 @pytest.mark.parametrize(
     ("kind", "architecture"),
     [
@@ -223,7 +217,7 @@ def test_what_has_a_counterpart_is_converted(
         folder.mkdir()
         finished_run(goldens, folder, kind, **CHANGES)
     else:
-        make_model = SpanModel if kind == "span" else encoder_alone
+        make_model = SpanModel if kind == "span" else BertModel
         write_with(goldens, folder, make_model, **CHANGES)
     there = convert(folder, tmp_path / "theirs")
     values = json.loads((there / "config.json").read_text())

@@ -8,6 +8,7 @@ import modeling
 from data.pretraining.data_options import PretrainingDataOptions
 from modeling import checkpoints
 from tests.support import fork_server, rounding
+from tests.support.model_folder_support import write_weights
 from tests.support.objectives_support import (
     CONFIG,
     LENGTH,
@@ -125,10 +126,8 @@ def test_the_program_trains_resumes_and_scores_an_electra(
 def write_encoder(options, folder):
     """Writes an encoder of the options' sizes alone; returns its prefix."""
     config = modeling.BertConfig.from_json_file(options.bert_config_file)
-    encoder = checkpoints.variables_by_name([modeling.BertModel(config)])
-    prefix = str(folder / "bert_model.ckpt")
-    checkpoints.write(prefix, {n: v.numpy() for n, v in encoder.items()})
-    return prefix
+    encoder = modeling.BertModel(config)
+    return write_weights(folder / "bert_model.ckpt", encoder)
 
 
 @pytest.mark.parametrize(

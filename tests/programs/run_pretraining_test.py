@@ -7,6 +7,7 @@ import tensorflow as tf
 from data.text import tokenization
 from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.support import rounding
+from tests.support.model_folder_support import load_weights
 from tests.support.pretraining_support import RECORDS
 from tests.support.run_files import points_in, results_in, rows_in
 from training.runs import pretraining
@@ -41,9 +42,7 @@ def test_evaluation_equals_numpy_on_the_same_rows(goldens, tmp_path, options):
 def golden_model(goldens, checkpoint):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     model = PretrainingModel(config)
-    checkpoints.init_from_checkpoint(
-        checkpoint, checkpoints.variables_by_name(model.layers)
-    )
+    load_weights(checkpoint, model)
     return model
 
 
