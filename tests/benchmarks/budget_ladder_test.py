@@ -200,7 +200,7 @@ def test_layers_are_stacked_in_turns(tmp_path):
     assert found.read("bert/pooler/dense/bias")[0] == 9
 
 
-def test_both_programs_evaluate_the_last_rung(runs, tmp_path, monkeypatch):
+def test_both_programs_evaluate_the_last_rung(runs, monkeypatch):
     """The original's flags only, its own checkpoint and the same records."""
     place = runs.place(LAST, SEED)
     folder = place / "phase_1"

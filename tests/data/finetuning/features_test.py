@@ -66,9 +66,8 @@ def test_a_pair_and_a_text_alone(tokenizer):
     assert report == features.RecordsReport(
         num_examples=3, num_records=3, num_tokens=13, num_places=24
     )
-    assert str(report) == (
-        "3 examples, 0 shortened to --max_seq_length (0.0%), padding 45.8%"
-    )
+    told = "3 examples, 0 shortened to --max_seq_length (0.0%), padding 45.8%"
+    assert str(report) == told
 
 
 def test_pairs_are_shortened_by_the_original_s_rule_and_counted(tokenizer):

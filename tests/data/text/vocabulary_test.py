@@ -34,11 +34,6 @@ def test_later_duplicate_counts_and_is_reported(tmp_path, caplog):
     )
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="vocab.txt: no such text file"):
-        vocabulary.load_vocab(str(tmp_path / "vocab.txt"))
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
