@@ -46,11 +46,16 @@ def golden_model(goldens, checkpoint):
     return model
 
 
+def golden_rows(goldens):
+    """The features of all golden records by name."""
+    records = rows_in(goldens / RECORDS)
+    return {name: np.array([x[name] for x in records]) for name in records[0]}
+
+
 def numpy_evaluation(goldens, checkpoint, num_batches):
     """The original's metrics, spelled out over log probabilities."""
     model = golden_model(goldens, checkpoint)
-    records = rows_in(goldens / RECORDS)
-    rows = {n: np.array([row[n] for row in records]) for n in records[0]}
+    rows = golden_rows(goldens)
     sums = np.zeros(6)
     batch_losses = []
     for i in range(num_batches):
