@@ -213,3 +213,10 @@ def options(goldens, tmp_path):
     from tests.support import pretraining_support
 
     return pretraining_support.make_options(goldens, tmp_path / "out")
+
+
+@pytest.fixture
+def logged(caplog):
+    """`caplog`, with what is only information."""
+    caplog.set_level("INFO", logger="absl")
+    return caplog

@@ -1,5 +1,3 @@
-"""benchmarks/budget/dial.py: what it trains, how long, and its table."""
-
 import json
 
 import pytest

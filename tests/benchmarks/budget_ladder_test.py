@@ -1,5 +1,3 @@
-"""benchmarks/budget: the rungs, their time, and the report."""
-
 import re
 import types
 
@@ -84,9 +82,7 @@ def test_the_number_of_updates_is_what_fits_into_the_time(runs):
         assert phase.num_steps == round(10 * 60 / 3 / (SECONDS * RATIO))
 
 
-def test_an_update_is_timed_once_and_the_original_beside_ours(
-    inputs, monkeypatch
-):
+def test_an_update_is_timed_once_the_original_beside_ours(inputs, monkeypatch):
     asked = []
 
     def measure(request, *peers):
@@ -204,9 +200,7 @@ def test_layers_are_stacked_in_turns(tmp_path):
     assert found.read("bert/pooler/dense/bias")[0] == 9
 
 
-def test_the_last_rung_is_evaluated_by_both_programs(
-    runs, tmp_path, monkeypatch
-):
+def test_both_programs_evaluate_the_last_rung(runs, monkeypatch):
     """The original's flags only, its own checkpoint and the same records."""
     place = runs.place(LAST, SEED)
     folder = place / "phase_1"

@@ -1,9 +1,6 @@
-"""check-gpu: its parts, its page, and what is kept when a part fails."""
-
 import json
 import pathlib
 import subprocess
-import sys
 import time
 
 import pytest
@@ -13,8 +10,11 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from benchmarks.check_gpu import machine, main, page, profile, room, speed
 from benchmarks.check_gpu.results import Found, Request
+from tests.support import fork_server
 
 pytestmark = pytest.mark.all
+
+PROGRAM = "-m", "benchmarks.check_gpu.main"
 
 
 def figures_of(name):
@@ -137,19 +137,12 @@ def test_what_was_found_before_an_interruption_is_written(check):
     assert found["scaling"]["status"] == main.NOT_RUN
 
 
-def test_a_folder_that_cannot_be_written_is_refused(pytestconfig, tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").touch()
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.check_gpu.main"]
-        + [f"--output_dir={tmp_path}/file/out"],
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith(
-        f"error: --output_dir: {tmp_path}/file/out cannot be written"
-    )
+    out = f"{tmp_path}/file/out"
+    done = fork_server.cold_python(*PROGRAM, f"--output_dir={out}", code=1)
+    message = f"error: --output_dir: {out} cannot be written"
+    assert done.stderr.startswith(message)
 
 
 def test_parts_without_time_are_not_run(tmp_path):
@@ -394,15 +387,9 @@ def test_a_difference_that_is_not_a_number_is_too_large():
 
 
 @pytest.mark.slow
-def test_all_of_it_runs_on_two_logical_cpus(pytestconfig, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.check_gpu.main", "--small"]
-        + ["--minutes=30", f"--output_dir={tmp_path}"],
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_all_of_it_runs_on_two_logical_cpus(tmp_path):
+    flags = "--small", "--minutes=30", f"--output_dir={tmp_path}"
+    fork_server.cold_python(*PROGRAM, *flags)
     found = written(tmp_path)
     assert list(found) == list(main.make_parts(small=True))
     assert {x["status"] for x in found.values()} == {main.PASSED}

@@ -1,5 +1,3 @@
-"""benchmarks/smaller.py: runs that are kept, students, and the report."""
-
 import sys
 
 import pytest
@@ -8,9 +6,10 @@ from benchmarks import litert, programs, smaller, smaller_report
 from benchmarks.budget import tasks
 from benchmarks.smaller import SEED, TEACHER, SmallerOptions
 from data.storage.json_files import read_json, write_json
-from modeling import BertConfig, BertModel, checkpoints
+from modeling import BertConfig, BertModel
 from studies.engine.study_options import StudyData
 from tests.support import fork_server
+from tests.support.model_folder_support import write_weights
 from training.devices import precision, strategy
 
 pytestmark = pytest.mark.all
@@ -33,11 +32,7 @@ def options(tmp_path):
         intermediate_size=8,
     )
     model = tmp_path / "model"
-    variables = checkpoints.variables_by_name([BertModel(config)])
-    checkpoints.write(
-        str(model / "bert_model.ckpt"),
-        {name: x.numpy() for name, x in variables.items()},
-    )
+    write_weights(model / "bert_model.ckpt", BertModel(config))
     write_json(str(model / "bert_config.json"), config.to_dict())
     (model / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     return SmallerOptions(

@@ -33,7 +33,12 @@ from modeling import (  # noqa: E402
     checkpoints,
     heads,
 )
-from training.convert import conversion  # noqa: E402
+from tests.support.conversion_support import convert  # noqa: E402
+from tests.support.model_folder_support import (  # noqa: E402
+    load_weights,
+    variables_of,
+    write_weights,
+)
 
 FLAGS = flags.FLAGS
 CONFIG = str(ROOT / "tests/goldens/bert_config.json")
@@ -137,26 +142,13 @@ def outputs(model, batch):
     return np.concatenate([np.ravel(x) for x in tf.nest.flatten(found)])
 
 
-def convert(model, output_dir, **options):
-    """Runs convert_checkpoint.py's code."""
-    conversion.run(
-        conversion.ConversionOptions(
-            model=model, output_dir=output_dir, **options
-        )
-    )
-
-
 def write_random(model, folder):
     """Gives a model random weights, and writes them."""
     rng = np.random.default_rng(3)
-    variables = checkpoints.variables_by_name(model.layers)
-    for variable in variables.values():
+    for variable in variables_of(model).values():
         # Biases and layer norms too: zeros and ones would hide a mistake.
         variable.assign_add(rng.normal(0, 0.1, variable.shape))
-    checkpoints.write(
-        f"{folder}/bert_model.ckpt",
-        {n: v.numpy() for n, v in variables.items()},
-    )
+    write_weights(f"{folder}/bert_model.ckpt", model)
 
 
 def run_theirs(script, *arguments):
@@ -211,14 +203,12 @@ def import_model(path, name, config, batch):
         model = Electra(config, config)
         checkpoint = checkpoints.open_checkpoint(path)
         # A generator alone: the programs refuse it.
-        variables = checkpoints.variables_by_name(model.layers)
+        variables = variables_of(model)
         variables = {n: variables[n] for n in checkpoint.shapes}
         checkpoints.assign(checkpoint, variables)
         return outputs(model, dict(np.load(batch)))
     model = models(config).get(name) or BertModel(config)
-    report = checkpoints.init_from_checkpoint(
-        path, checkpoints.variables_by_name(getattr(model, "layers", [model]))
-    )
+    report = load_weights(path, model)
     if report.unused:
         raise ValueError(str(report))
     return outputs(model, dict(np.load(batch)))

@@ -1,5 +1,3 @@
-"""Worker processes: results, errors, and their end in every case."""
-
 import os
 import pathlib
 import signal
@@ -10,15 +8,7 @@ import threading
 import pytest
 
 from data import processes
-from tests.data.workers_support import (
-    HANGS,
-    double,
-    fail,
-    kill_itself,
-    kill_itself_while_it_counts,
-    name_big_modules,
-    wait_for,
-)
+from tests.data import workers_support as work
 
 PARENT = """
 import sys
@@ -50,10 +40,10 @@ def test_all_results_and_all_progress_come(num_processes):
     told = []
     with processes.Workers(num_processes) as some:
         results = set(
-            some.run(double, [1, 2, 3, 4], lambda *more: told.append(more))
+            some.run(work.double, [1, 2, 3, 4], lambda *more: told.append(more))
         )
         assert list(some.map(pow, [2, 3, 4], [1, 2, 3])) == [2, 9, 64]
-        assert list(some.run(double, [], nothing)) == []
+        assert list(some.run(work.double, [], nothing)) == []
     assert results == {2, 4, 6, 8}
     assert [sum(counts) for counts in zip(*told, strict=True)] == [10, 4]
 
@@ -62,11 +52,11 @@ def test_all_results_and_all_progress_come(num_processes):
 def test_an_error_of_a_task_is_raised_here(num_processes):
     with pytest.raises(ValueError, match="^text.txt, line 7: is bad$"):
         with processes.Workers(num_processes) as some:
-            list(some.run(fail, range(4), nothing))
+            list(some.run(work.fail, range(4), nothing))
 
 
 @pytest.mark.parametrize("is_map", [False, True])
-@pytest.mark.parametrize("task", [kill_itself, kill_itself_while_it_counts])
+@pytest.mark.parametrize("task", [work.kill_itself, work.kill_while_counting])
 def test_a_killed_worker_is_an_error(task, is_map):
     message = "^a worker process was killed, .*with fewer --num_processes.$"
     with pytest.raises(OSError, match=message):
@@ -82,7 +72,7 @@ def test_workers_do_not_load_what_they_do_not_need():
     import tensorflow  # noqa: F401
 
     with processes.Workers(2) as some:
-        assert list(some.run(name_big_modules, [0], nothing)) == [[]]
+        assert list(some.run(work.name_big_modules, [0], nothing)) == [[]]
 
 
 def start(root, folder, task):
@@ -95,7 +85,7 @@ def start(root, folder, task):
         start_new_session=True,
     )
     files = [folder / "0", folder / "1"]
-    wait_for(lambda: all(f.exists() and f.read_text() for f in files))
+    work.wait_for(lambda: all(f.exists() and f.read_text() for f in files))
     return parent, [int(f.read_text()) for f in files]
 
 
@@ -103,7 +93,7 @@ def start(root, folder, task):
 def test_interrupted_workers_end_soon(pytestconfig, tmp_path, task):
     parent, ids = start(pytestconfig.rootpath, tmp_path, task)
     os.killpg(parent.pid, signal.SIGINT)  # as the terminal does for ^C
-    assert parent.wait(timeout=HANGS) != 0
+    assert parent.wait(timeout=work.HANGS) != 0
     assert not any(map(is_alive, ids))
     assert (tmp_path / "tidied-up").exists() == (task == "work_and_ask")
 
@@ -114,7 +104,7 @@ def test_workers_end_with_a_killed_parent(pytestconfig, tmp_path, task):
     assert all(map(is_alive, ids))
     parent.kill()
     parent.wait()
-    wait_for(lambda: not any(map(is_alive, ids)))
+    work.wait_for(lambda: not any(map(is_alive, ids)))
 
 
 def test_a_pool_ends_whose_thread_is_just_starting():

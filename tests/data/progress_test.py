@@ -1,20 +1,17 @@
-"""The plain lines that a log gets instead of a bar."""
-
 import time
 
 from data.progress import Progress
 
 
-def test_a_log_gets_lines_with_rate_and_time_left(caplog, monkeypatch):
+def test_a_log_gets_lines_with_rate_and_time_left(logged, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    caplog.set_level("INFO", logger="absl")
     with Progress(
         "training", total=1000, initial=200, unit="steps", seconds=10
     ) as progress:
         now[0] += 5
         progress.advance(100, "loss=3")
-        assert not caplog.messages  # too soon
+        assert not logged.messages  # too soon
         now[0] += 5
         progress.advance(100, "loss=2")
         now[0] += 10
@@ -24,7 +21,7 @@ def test_a_log_gets_lines_with_rate_and_time_left(caplog, monkeypatch):
     # since the line before: compilation made the first steps slow. The last
     # line comes at the end, if there is something new to say, with the rate of
     # the whole: 400 steps in 20 s.
-    assert caplog.messages == [
+    assert logged.messages == [
         "training: 400/1,000 steps, 20 steps/s, 00:30 left, loss=2",
         "training: 500/1,000 steps, 10 steps/s, 00:50 left, loss=1",
         "training: 600/1,000 steps, 20 steps/s, 00:20 left, loss=0",

@@ -1,5 +1,3 @@
-"""What of a data set is read, and what cannot be."""
-
 import shutil
 
 import pytest

@@ -28,7 +28,7 @@ def kill_itself(task, advance):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill_itself_while_it_counts(task, advance):
+def kill_while_counting(task, advance):
     del task, advance
     processes._counts.get_lock().acquire()
     os.kill(os.getpid(), signal.SIGKILL)

@@ -116,24 +116,6 @@ def test_every_command_is_one_that_its_program_takes(commands, parsed):
             assert (ROOT / config).exists(), config
 
 
-@pytest.mark.parametrize(
-    ("program", "given", "error"),
-    [
-        ("build_vocab", "--no_such_flag", "no_such_flag"),
-        ("build_vocab", "--input_file=x", "output_file"),
-        ("build_vocab", "--input_file=x --output_file=y z", "not a flag"),
-        (
-            "run_squad",
-            "--bert_config_file=x --vocab_file=y --output_dir=z --do_train",
-            "`train_file` must be specified",
-        ),
-    ],
-)
-def test_wrong_commands_are_refused(program, given, error):
-    with pytest.raises(AssertionError, match=error):
-        flags_support.parse(program, [[given.split(), True]], ROOT)
-
-
 def test_phases_of_a_recipe_fit_each_other_and_their_records(parsed):
     page = "docs/recipes.md"
     records = {

@@ -53,9 +53,7 @@ def test_every_layer_equals_the_original(model, batch, trajectory, compiled):
     } | {f"layer_{i}": x for i, x in enumerate(output.all_encoder_layers)}
     assert len(output.all_encoder_layers) == 3
     for name, value in got.items():
-        np.testing.assert_allclose(
-            value, trajectory[f"step0/{name}"], atol=rounding.EQUAL, rtol=0
-        )
+        rounding.assert_equal(value, trajectory[f"step0/{name}"])
 
 
 def test_both_heads_equal_the_original(model, batch, trajectory):
@@ -64,11 +62,8 @@ def test_both_heads_equal_the_original(model, batch, trajectory):
         (masked_lm, "mlm_log_probs"),
         (next_sentence, "nsp_log_probs"),
     ):
-        np.testing.assert_allclose(
-            tf.nn.log_softmax(logits),
-            trajectory[f"step0/{name}"],
-            atol=rounding.EQUAL,
-            rtol=0,
+        rounding.assert_equal(
+            tf.nn.log_softmax(logits), trajectory[f"step0/{name}"]
         )
 
 
@@ -78,9 +73,7 @@ def test_losses_equal_the_original(model, batch, trajectory):
         modeling.losses.mean(metrics[name].numpy())
         for name in ("masked_lm_loss", "next_sentence_loss")
     ]
-    np.testing.assert_allclose(
-        got, trajectory["losses"][0][:3], atol=rounding.EQUAL
-    )
+    rounding.assert_equal(got, trajectory["losses"][0][:3])
 
 
 def test_one_hot_lookup_gives_the_same(model, config, goldens, batch):

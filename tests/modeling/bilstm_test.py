@@ -75,12 +75,8 @@ def test_states_equal_numpy_on_texts_without_padding(inputs, compiled):
     assert words.shape == (4, SEQ_LENGTH, bilstm.output_size) == (4, 11, 6)
     for row, length in enumerate(LENGTHS):
         expected, expected_last = read(inputs[0][row, :length], bilstm)
-        np.testing.assert_allclose(
-            words[row, :length], expected, atol=rounding.EQUAL
-        )
-        np.testing.assert_allclose(
-            last[row], expected_last, atol=rounding.EQUAL
-        )
+        rounding.assert_equal(words[row, :length], expected)
+        rounding.assert_equal(last[row], expected_last)
 
 
 def test_what_stands_in_the_padding_changes_no_state_and_no_gradient(inputs):
@@ -104,9 +100,7 @@ def test_what_stands_in_the_padding_changes_no_state_and_no_gradient(inputs):
     padded = run(longer, np.pad(mask, [(0, 0), (0, 4)]))
     padded[0] = padded[0][:, :SEQ_LENGTH]
     for got, want in zip(padded, clean, strict=True):
-        np.testing.assert_allclose(
-            got, want, rtol=rounding.EQUAL, atol=rounding.EQUAL
-        )
+        rounding.assert_equal(got, want, rtol=rounding.EQUAL)
 
 
 def test_xla_gives_the_same(inputs):
@@ -119,11 +113,10 @@ def test_xla_gives_the_same(inputs):
         return tape.gradient(total, bilstm.stack[0].backward.kernel.value)
 
     inputs = tf.constant(x), tf.constant(mask)
-    np.testing.assert_allclose(
+    rounding.assert_equal(
         tf.function(gradient, jit_compile=True)(*inputs),
         gradient(*inputs),
         rtol=rounding.EQUAL,
-        atol=rounding.EQUAL,
     )
 
 

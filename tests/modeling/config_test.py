@@ -1,5 +1,3 @@
-"""Configurations: the released files, and what does not fit together."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""ELECTRA's encoder: names of variables, projection, and wrong checkpoints."""
-
 import dataclasses
 
 import keras
@@ -27,11 +25,8 @@ BLOCK = [
       for w in ("gamma", "beta")),
 ]  # fmt: skip
 EMBEDDINGS = [
-    "word_embeddings",
-    "token_type_embeddings",
-    "position_embeddings",
-    "LayerNorm/gamma",
-    "LayerNorm/beta",
+    *("word_embeddings", "token_type_embeddings", "position_embeddings"),
+    *("LayerNorm/gamma", "LayerNorm/beta"),
 ]
 
 
@@ -105,22 +100,16 @@ def test_it_is_a_bert_behind_the_projection_and_without_pooler():
     output = electra(ids, mask, segments)
     kernel, bias = electra.embeddings_project.weights
     embedded = electra.embeddings(ids, segments) @ kernel.value + bias.value
-    np.testing.assert_allclose(
-        output.embedding_output, embedded, atol=rounding.EQUAL
-    )
+    rounding.assert_equal(output.embedding_output, embedded)
     padding = tf.constant(-10000.0 * (1 - mask), tf.float32)[:, None, None]
     want, _ = bert.encoder(embedded, padding)
-    np.testing.assert_allclose(
-        output.get_sequence_output(), want[-1], atol=rounding.EQUAL
-    )
+    rounding.assert_equal(output.get_sequence_output(), want[-1])
     np.testing.assert_array_equal(
         output.pooled_output, output.get_sequence_output()[:, 0]
     )
     places = tf.constant([[3, 0], [2, 2], [4, 1]])
     some = electra(ids, mask, segments, positions=places)
-    np.testing.assert_allclose(
-        some.pooled_output, output.pooled_output, atol=rounding.EQUAL
-    )
+    rounding.assert_equal(some.pooled_output, output.pooled_output)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""Hugging Face's weights and configurations, read by us."""
-
 import json
 import struct
 
@@ -17,7 +15,7 @@ from modeling import (
     TaskModel,
     checkpoints,
 )
-from modeling.checkpoints import huggingface, huggingface_names
+from modeling.checkpoints import huggingface
 from modeling.config import from_huggingface, to_huggingface
 from tests.support import huggingface_support as theirs
 from tests.support import rounding
@@ -131,15 +129,6 @@ def test_names_and_values_come_back_bit_for_bit(tmp_path, architecture):
         is_encoder_alone=architecture == "BertModel",
     )
     assert_same(back, tensors)
-
-
-def test_every_variable_of_the_original_has_one_counterpart(goldens):
-    names = checkpoints.open_checkpoint(str(goldens / "model/init")).shapes
-    weights = [n for n in names if n.startswith(("bert/", "cls/"))]
-    weights = [n for n in weights if not n.endswith(("adam_m", "adam_v"))]
-    translated = [huggingface_names.their_name(name) for name in weights]
-    assert len({*translated}) == len(weights) == 62
-    assert [huggingface_names.our_name(n) for n in translated] == weights
 
 
 def test_old_names_are_the_same_tensors(tmp_path):
@@ -273,14 +262,6 @@ def test_what_is_missing_and_unused_is_reported(tmp_path):
     )
 
 
-def test_an_encoder_with_a_gap_is_refused(tmp_path):
-    tensors = theirs.tensors_of()
-    del tensors["encoder.layer.1.output.dense.bias"]
-    path = theirs.write_folder(tmp_path, tensors)
-    with pytest.raises(ValueError, match="layer_1/output/dense/bias: missing"):
-        load_weights(path, BertModel(config_of(path)))
-
-
 def test_pickled_weights_are_refused_with_advice(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(theirs.CONFIG))
     (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
@@ -396,4 +377,4 @@ def test_minilm_is_the_same_in_both_formats(real_data):
         outputs.append(model(**batch))
     for name in ("all_encoder_layers", "pooled_output"):
         pair = [np.asarray(getattr(output, name)) for output in outputs]
-        np.testing.assert_allclose(*pair, atol=rounding.EQUAL)
+        rounding.assert_equal(*pair)

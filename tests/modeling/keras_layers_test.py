@@ -94,25 +94,12 @@ CASES = {
     "TransformerBlock": Case(16, (HIDDEN, MASK), SEEDED),
 }
 # Layers that are only parts of others; `modeling` gives all the rest.
-PARTS = {
-    "Attention",
-    "BiLSTMLayer",
-    "Intermediate",
-    "ResidualOutput",
-    "Transform",
-}
+PARTS = {*"Attention BiLSTMLayer Intermediate ResidualOutput Transform".split()}
 # The others are parts of these, so steps and exports have them as well.
 COMPILED = {
-    "BertModel",
-    "BiLSTM",
-    "DiscriminatorPredictions",
-    "GeneratorPredictions",
-    "LanguageModelHead",
-    "LayerMix",
-    "LinearOutput",
-    "PretrainingHeads",
-    "SpanHead",
-    "TaskOutput",
+    *"BertModel BiLSTM DiscriminatorPredictions GeneratorPredictions".split(),
+    *"LanguageModelHead LayerMix LinearOutput PretrainingHeads".split(),
+    *("SpanHead", "TaskOutput"),
 }
 DROPS = [name for name in CASES if "seed" in CASES[name].settings]
 # Those that Keras can stack: the other arguments have defaults.
@@ -161,7 +148,6 @@ def model_of(layer, inputs):
 
 
 def assert_same(got, want):
-    assert len(got) == len(want)
     for one, other in zip(got, want, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -345,9 +331,7 @@ def test_an_export_gives_what_the_layer_gives(name, tmp_path):
     )
     assert len(served) == len(want)
     for i, expected in enumerate(want):
-        np.testing.assert_allclose(
-            served[f"output_{i}"], expected, atol=rounding.EQUAL
-        )
+        rounding.assert_equal(served[f"output_{i}"], expected)
 
 
 @pytest.mark.parametrize("name", STACKED)

@@ -246,7 +246,7 @@ def test_on_a_gpu_attention_is_compiled_from_scores_to_dropout(monkeypatch):
     with kernels.form(Form.COMPILED):
         found = case.function(*case.arguments)
     wanted = run(case, "float32", Form.PLAIN)[0]
-    np.testing.assert_allclose(found, wanted, atol=rounding.EQUAL)
+    rounding.assert_equal(found, wanted)
 
 
 def test_compiled_gelu_in_bfloat16_is_nearer_to_float32():
@@ -307,9 +307,7 @@ def test_predictions_in_kernels_are_the_plain_ones(config, kind, dtype):
         assert any("FusedBatchNorm" in kind for kind in kinds) == on
         probabilities[on] = predict(batch).numpy()
     if dtype == "float32":  # sums in another order
-        np.testing.assert_allclose(
-            probabilities[True], probabilities[False], atol=rounding.EQUAL
-        )
+        rounding.assert_equal(probabilities[True], probabilities[False])
         return
     # Both are rounded. A softmax makes half of its logits' error at most.
     num_roundings = rounding.EMBEDDINGS + rounding.DENSE + rounding.POOLER

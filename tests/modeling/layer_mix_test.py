@@ -50,9 +50,7 @@ def test_mixes_equal_numpy(config, golden_layers, mix):
         layer.scale.assign(1.5)
     got = layer(*golden_layers)
     assert got.shape == (16, 64, layer.output_size)
-    np.testing.assert_allclose(
-        got, expected_mix(mix, *golden_layers, weights), atol=rounding.EQUAL
-    )
+    rounding.assert_equal(got, expected_mix(mix, *golden_layers, weights))
 
 
 @pytest.mark.parametrize(
@@ -67,9 +65,7 @@ def test_a_weighted_sum_starts_as_the_mean(config, golden_layers, mix, count):
         "layer_mix/scale": (),
     }
     taken = golden_layers[1][-count:]
-    np.testing.assert_allclose(
-        layer(*golden_layers), np.mean(taken, axis=0), atol=rounding.EQUAL
-    )
+    rounding.assert_equal(layer(*golden_layers), np.mean(taken, axis=0))
 
 
 def test_shares_stay_float32_in_bfloat16(config):

@@ -1,5 +1,3 @@
-"""Adding a bias: its gradient over rows; scores of attention in float16."""
-
 import dataclasses
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Folders of sentence-transformers: what is read, refused and written."""
-
 import json
 
 import pytest

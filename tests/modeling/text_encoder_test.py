@@ -12,6 +12,7 @@ import tensorflow as tf
 import modeling
 from data.finetuning import features
 from data.tasks import InputExample
+from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
 from tests.support import fork_server
 from tests.support.model_folder_support import write_original
@@ -34,12 +35,10 @@ def rows(texts, second, vocab_file, length=16):
     options = features.FeatureOptions(
         "classification", ("0", "1"), max_seq_length=length
     )
-    tokenizer = FullTokenizer(vocab_file)
-    made = list(features.Converter(tokenizer, options).rows(examples))
-    names = ("input_ids", "input_mask", "segment_ids")
-    found = {name: np.stack([row[name] for row in made]) for name in names}
-    longest = found["input_mask"].sum(1).max()
-    return {name: x[:, :longest] for name, x in found.items()}
+    converter = features.Converter(FullTokenizer(vocab_file), options)
+    made = list(converter.rows(examples))
+    longest = max(sum(row["input_mask"]) for row in made)
+    return {n: np.stack([row[n][:longest] for row in made]) for n in INPUTS}
 
 
 def assert_equal(got, want):
@@ -80,17 +79,14 @@ def test_a_folder_says_case_and_length(folder, vocab_file):
         modeling.TextEncoder(folder, max_seq_length=positions + 1)
 
 
+THEIRS = "sentence_bert_config.json"
+
+
 @pytest.mark.parametrize(
     ("files", "length"),
     [
         ({"sentence_vectors.json": {"max_seq_length": 20}}, 20),
-        (
-            {
-                "modules.json": [],
-                "sentence_bert_config.json": {"max_seq_length": 24},
-            },
-            24,
-        ),
+        ({"modules.json": [], THEIRS: {"max_seq_length": 24}}, 24),
         # More than the model's positions.
         ({"sentence_vectors.json": {"max_seq_length": 9999}}, 9999),
     ],

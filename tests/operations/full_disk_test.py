@@ -1,5 +1,3 @@
-"""A disk that fills up in the middle of a training."""
-
 import os
 
 import pytest

@@ -169,9 +169,7 @@ def classifier_options(remote, out, **changes):
 
 @pytest.mark.all
 @pytest.mark.parametrize("num_trials", [1, 2])
-def test_a_classifier_is_trained_exported_asked_and_converted(
-    remote, num_trials
-):
+def test_a_classifier_is_trained_exported_and_converted(remote, num_trials):
     out = f"ram://classifier/{num_trials}"
     options = classifier_options(remote, out)
     if num_trials == 1:

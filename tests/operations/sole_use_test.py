@@ -1,5 +1,3 @@
-"""Two runs on one output_dir refuse each other."""
-
 import os
 
 import pytest

@@ -1,10 +1,7 @@
-"""Two workers, of which one is killed or preempted at some moment."""
-
 import json
 import re
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
-import numpy as np
 import pytest
 
 from tests.support import kill_runs, rounding
@@ -84,9 +81,7 @@ def assert_close(ours, theirs):
     ours, theirs = read_all(ours), read_all(theirs)
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
-        np.testing.assert_allclose(
-            ours[name], value, atol=rounding.EQUAL, rtol=0, err_msg=name
-        )
+        rounding.assert_equal(ours[name], value, err_msg=name)
 
 
 def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(
@@ -160,9 +155,7 @@ def test_sigterm_to_a_worker_that_evaluates_costs_nothing(goldens, tmp_path):
         (SIGSTOP, r"lost worker 1 \(127.0.0.1:\d+\)"),
     ],
 )
-def test_a_worker_that_hangs_ends_the_others(
-    goldens, tmp_path, number, message
-):
+def test_a_hanging_worker_ends_the_others(goldens, tmp_path, number, message):
     run = make_pretraining(
         goldens,
         tmp_path / "out",

@@ -192,6 +192,7 @@ def test_questions_on_one_text(ask, folders, tmp_path):
 
 
 LONG = "a " * 300 + "[MASK]"
+CONTEXT = "--context_file=ask.py"
 
 
 @pytest.mark.parametrize(
@@ -206,18 +207,8 @@ LONG = "a " * 300 + "[MASK]"
         ("pretraining", ["[MASK]", "", LONG], [], "line 3 is 'a a a"),
         ("span", ["who?"], [], "or give --context_file: 'who?'."),
         ("classification", ["a", "a\tb\tc"], [], "line 2 is ('a', 'b', 'c'), "),
-        (
-            "tagging",
-            ["a"],
-            ["--top_k=3"],
-            "--top_k=3 is for a model of the kin",
-        ),
-        (
-            "tagging",
-            ["a"],
-            ["--context_file=ask.py"],
-            "--context_file=ask.py is for a model of the kind span, but",
-        ),
+        ("tagging", ["a"], ["--top_k=3"], "--top_k=3 is for a model of the"),
+        ("tagging", ["a"], [CONTEXT], f"{CONTEXT} is for a model of the kind"),
         ("tagging", ["a"], ["--context_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--model=no"], "'no': there is no such folder"),

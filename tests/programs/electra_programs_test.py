@@ -1,5 +1,3 @@
-"""ELECTRA in every program: trained, extracted, exported, refused."""
-
 import json
 
 import numpy as np
@@ -105,9 +103,7 @@ def test_vectors_are_those_of_the_encoder(goldens, released, tmp_path):
     model = bert.load(folder)
     assert model.kind == "encoder"
     expected = model.encode(LINES, pooling="cls")
-    np.testing.assert_allclose(
-        vectors.reshape(expected.shape), expected, atol=rounding.EQUAL
-    )
+    rounding.assert_equal(vectors.reshape(expected.shape), expected)
     # `encoder` leaves the heads of pretraining aside.
     with pytest.raises(ValueError, match="kind encoder, but fill_mask needs"):
         model.fill_mask(["[MASK]"])

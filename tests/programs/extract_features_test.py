@@ -1,5 +1,3 @@
-"""The program extract_features.py, run as a user runs it."""
-
 import json
 
 import pytest

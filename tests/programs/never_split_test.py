@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 
 import bert
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
-from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.squad import records as squad_records
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
+from tests.data.pretraining.support import recipe_of, write
 from tests.data.squad.support import question, write_paragraph
 from tests.support.classifier_support import write_texts
-from tests.support.run_files import examples_in
+from tests.support.run_files import rows_in
 from tests.support.serving_support import close
 from tests.training.finetuning_support import run_table
 from training.export.predictor import Predictor
@@ -36,15 +35,14 @@ def tokenizer(goldens):
 
 
 def ids_in(path):
-    for example in examples_in(path):
-        yield list(example.features.feature["input_ids"].int64_list.value)
+    return [row["input_ids"] for row in rows_in(path)]
 
 
 def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
     write_texts(tmp_path / "data", TEXTS)
     run_table(goldens, tmp_path, do_predict=True, never_split=(MARK,))
     out = tmp_path / "out"
-    rows = list(ids_in(out / "predict.tf_record"))
+    rows = ids_in(out / "predict.tf_record")
     for text, row in zip(TEXTS, rows, strict=True):
         assert row[1 : row.index(3)] == tokenizer.encode(text)
     assert rows[3][:3] == [2, 4, 3]
@@ -64,11 +62,10 @@ def test_pretraining_records_have_them(
     text = tmp_path / "text.txt"
     line = f"the man went to {MARK} .\n"
     text.write_text("".join(f"{line * 4}\n" for _ in range(6)))
-    options = PretrainingDataOptions(
-        max_seq_length=32, max_predictions_per_seq=1, dupe_factor=1
-    )
+    options = {"max_seq_length": 32, "max_predictions_per_seq": 1}
     out = [str(tmp_path / f"out-{i}") for i in range(2)]
-    recipe = Recipe(options, str(goldens / "vocab.txt"), never_split=(MARK,))
+    recipe = recipe_of(goldens / "vocab.txt", dupe_factor=1, **options)
+    recipe = recipe.replace(never_split=(MARK,))
     if num_processes:
         all_shards.write_shards(
             [str(text)], out, recipe, num_processes=num_processes
@@ -85,17 +82,13 @@ def test_pretraining_records_have_them(
     assert made["made_from"]["never_split"] == [MARK]
 
 
-def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_finished_pretraining_records_are_known(goldens, tmp_path, logged):
     text = goldens / "pretraining_data/corpus.txt"
-    out = [str(tmp_path / f"out-{i:05d}-of-00002") for i in range(2)]
-    options = PretrainingDataOptions(dupe_factor=1)
-    vocab_file = str(goldens / "vocab.txt")
-    recipe = Recipe(options, vocab_file, True, never_split=(MARK,))
-    all_shards.write_shards([str(text)], out, recipe)
-    assert "2 of 2 shards are finished already." not in caplog.messages
-    all_shards.write_shards([str(text)], out, recipe)
-    assert "2 of 2 shards are finished already." in caplog.messages
+    recipe = recipe_of(goldens / "vocab.txt").replace(never_split=(MARK,))
+    write([text], tmp_path, recipe)
+    assert "2 of 2 shards are finished already." not in logged.messages
+    write([text], tmp_path, recipe)
+    assert "2 of 2 shards are finished already." in logged.messages
 
 
 def test_questions_have_them(tmp_path, tokenizer):
@@ -118,12 +111,6 @@ def test_vectors_have_them_as_words(tokenizer):
     row = text_rows.RowMaker(tokenizer, 16).line(f"The x{MARK} man")
     assert row.words == ["[CLS]", "the", "x", MARK, "man", "[SEP]"]
     assert row.input_ids[3] == 4
-
-
-def test_words_are_those_of_tokenize(tokenizer):
-    for text in [*TEXTS, "", "unaffable caf\u00e9 \u4e2d"]:
-        pieces = [p for _, pieces in tokenizer.words(text) for p in pieces]
-        assert pieces == tokenizer.tokenize(text)
 
 
 def test_a_token_that_the_vocabulary_lacks_is_refused(goldens, tmp_path):

@@ -1,5 +1,3 @@
-"""From text to a pretrained model by streaming, as its users start it."""
-
 import json
 import shutil
 

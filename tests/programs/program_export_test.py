@@ -1,5 +1,3 @@
-"""--do_export of the programs, after a run and alone."""
-
 import json
 import shutil
 
@@ -44,7 +42,7 @@ def test_a_classifier_answers_as_the_program(goldens, tmp_path):
     answers = Predictor.load(f"{tmp_path}/export").predict(texts)
     wanted = np.loadtxt(data_dir / "expected/test_results.tsv", delimiter="\t")
     got = [answer["probabilities"] for answer in answers]
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
+    rounding.assert_equal(got, wanted)
     lines = (tmp_path / "predictions.tsv").read_text("utf-8").splitlines()
     labels = [line.split("\t")[1] for line in lines[1:]]
     assert [answer["label"] for answer in answers] == labels

@@ -1,5 +1,3 @@
-"""Bad input of run_classifier.py is refused early, or handled."""
-
 import json
 import shutil
 from unittest import mock
@@ -24,13 +22,12 @@ from training.loop.trainer import Trainer
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
 
-def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, logged):
     write_texts(tmp_path / "data", ["the mill", "the " * 90, "", "snow"])
     outcome = run_table(goldens, tmp_path)
     assert np.isfinite(outcome.results["dev"]["eval_loss"])
-    assert "4 examples, 1 shortened to --max_seq_length (25.0%)" in caplog.text
-    assert "1 of 4 examples of the dev set have an empty text" in caplog.text
+    assert "4 examples, 1 shortened to --max_seq_length (25.0%)" in logged.text
+    assert "1 of 4 examples of the dev set have an empty text" in logged.text
 
 
 def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):

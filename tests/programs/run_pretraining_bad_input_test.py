@@ -1,5 +1,3 @@
-"""What run_pretraining.py makes of bad input: one clear error, no loss."""
-
 import copy
 import json
 import shutil
@@ -18,17 +16,9 @@ from training.runs import pretraining
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        # The golden records have 64 ids and 10 predictions, the model has 128
-        # positions.
+        # The golden records have 64 ids, the model has 128 positions.
         ({"max_seq_length": 128}, "input_ids .* 64 .*; .* --max_seq_length=64"),
-        (
-            {"max_predictions_per_seq": 20},
-            "masked_lm_.* with 10 .*; .* --max_predictions_per_seq=10",
-        ),
-        (
-            {"max_seq_length": 256},
-            "=256, .* 128 positions; pass --max_seq_length=128 or less",
-        ),
+        ({"max_seq_length": 256}, "=256, .* 128 .*; pass --max_seq_length=128"),
     ],
     ids=str,
 )
@@ -36,13 +26,9 @@ def test_lengths_that_do_not_fit(options, changes, message):
     refused(options, message, **changes)
 
 
-def test_missing_and_truncated_records(options, goldens, tmp_path):
+def test_missing_records(options):
     message = r"--input_file: no file matches '/no/\*.tf_record'"
     refused(options, message, FileNotFoundError, input_file="/no/*.tf_record")
-    cut = tmp_path / "cut.tf_record"
-    cut.write_bytes((goldens / RECORDS).read_bytes()[:100_000])
-    message = rf"{cut}: record \d+, at byte \d+ of 100000, is cut short"
-    refused(options, message, input_file=f"{goldens / RECORDS},{cut}")
 
 
 def test_records_of_another_vocabulary(options, goldens, tmp_path):
@@ -65,24 +51,13 @@ def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
 @pytest.mark.parametrize(
     "changes", [{}, {"init_checkpoint": None}, {"do_eval": True}], ids=str
 )
-def test_a_folder_without_a_run_has_nothing_to_strip(
-    options, tmp_path, changes
-):
+def test_a_folder_without_a_run_is_not_stripped(options, tmp_path, changes):
     options = options.replace(do_train=False, strip_checkpoint=True)
     message = f"^--strip_checkpoint .* --output_dir={tmp_path}/out holds none; "
     refused(options, f"{message}.* or train first .--do_train", **changes)
 
 
-def test_a_folder_that_cannot_be_written(options, tmp_path):
-    (tmp_path / "file").write_text("")
-    out = str(tmp_path / "file/out")
-    message = "--output_dir: .*file/out cannot be written"
-    refused(options, message, OSError, output_dir=out)
-
-
-def test_out_of_memory_says_what_did_not_fit_and_what_would(
-    options, monkeypatch
-):
+def test_out_of_memory_tells_what_did_not_fit_or_would(options, monkeypatch):
     def full(*arguments):
         raise tf.errors.ResourceExhaustedError(
             None,
@@ -95,15 +70,6 @@ def test_out_of_memory_says_what_did_not_fit_and_what_would(
     what = r"OOM when allocating tensor with shape\[9,7\]"
     message = f"step 1: out of memory .{what}.*--gradient_accumulation_steps"
     refused(options, message)
-
-
-def test_a_later_record_of_another_length(options, goldens, tmp_path):
-    path = tmp_path / "mixed.tf_record"
-    examples = examples_in(goldens / RECORDS)[:3]
-    del examples[2].features.feature["input_ids"].int64_list.value[1:]
-    write_messages(path, examples)
-    message = f"{path}, record 3: feature input_ids is .* with 1 values"
-    refused(options, message, input_file=str(path))
 
 
 @pytest.mark.parametrize(
@@ -130,14 +96,8 @@ def test_an_id_that_only_a_late_record_has(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda lines: [line.replace("[MASK]", "[mask]") for line in lines],
-            r"vocab.txt has no \[MASK\]",
-        ),
-        (
-            lambda lines: lines[:900],
-            "vocab.txt has 900 wordpieces, but .* 1200",
-        ),
+        (lambda lines: [*lines[:4], "x", *lines[5:]], r"has no \[MASK\]"),
+        (lambda lines: lines[:900], "vocab.txt has 900 wordpieces, .* 1200"),
     ],
 )
 def test_queries_need_the_whole_vocabulary(

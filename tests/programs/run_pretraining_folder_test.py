@@ -1,5 +1,3 @@
-"""What run_pretraining.py makes of a folder that holds a run, or its damage."""
-
 import json
 import shutil
 
@@ -55,17 +53,16 @@ def test_a_runs_own_copy_of_its_vocabulary_may_have_other_bytes(
 
 
 def test_what_is_damaged_gives_way_to_the_checkpoint_before(
-    finished, tmp_path, caplog
+    finished, tmp_path, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     data = tmp_path / "out/model.ckpt-6.data-00000-of-00001"
     whole = data.read_bytes()
     data.write_bytes(flipped(whole, 50_000))
     (tmp_path / "out/model.ckpt-4.resume.json").write_text("{")
     pretraining.run(finished)
-    assert "model.ckpt-6: this checkpoint is damaged" in caplog.text
-    assert "model.ckpt-4.resume.json is damaged" in caplog.text
-    assert "at step 2" in caplog.text
+    assert "model.ckpt-6: this checkpoint is damaged" in logged.text
+    assert "model.ckpt-4.resume.json is damaged" in logged.text
+    assert "at step 2" in logged.text
     assert data.read_bytes() == whole  # trained again, bit for bit
 
 
@@ -144,9 +141,8 @@ def test_another_input_or_rate_in_the_output_folder_is_a_warning(
 
 
 def test_a_copied_folder_is_a_run_that_can_go_back_in_time(
-    finished, tmp_path, caplog
+    finished, tmp_path, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     out = tmp_path / "moved"
     (tmp_path / "out").rename(out)
     found = checkpoints.open_checkpoint(str(out))
@@ -154,8 +150,8 @@ def test_a_copied_folder_is_a_run_that_can_go_back_in_time(
     finished = finished.replace(output_dir=str(out))
     (out / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
     pretraining.run(finished.replace(num_train_steps=3, keep_checkpoint_max=1))
-    assert "names step 2; later ones (4, 6) are passed over" in caplog.text
-    assert "Resuming" in caplog.text
+    assert "names step 2; later ones (4, 6) are passed over" in logged.text
+    assert "Resuming" in logged.text
     assert (out / "model.ckpt-3.index").exists()
     assert '"model.ckpt-3"' in (out / "checkpoint").read_text()
 

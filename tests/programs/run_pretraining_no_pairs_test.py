@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact.in_memory import write_pretraining_data
-from data.pretraining.recipe import Recipe
 from data.records import feature_spec, reading, tfrecord
 from modeling import checkpoints
+from tests.data.pretraining.support import recipe_of
 from tests.support.pretraining_support import RECORDS, read_all, refused
 from tests.support.records_support import write_examples
 from tests.support.run_files import points_in, results_in
@@ -22,16 +21,11 @@ SPECS = feature_spec.pretraining_features(64, 10)
 def no_pairs(goldens, tmp_path_factory):
     """Records of the golden corpus without pairs."""
     path = tmp_path_factory.mktemp("no_pairs") / "no_pairs.tf_record"
-    options = PretrainingDataOptions(
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        dupe_factor=5,
-        next_sentence_prediction=False,
-    )
+    options = {"dupe_factor": 5, "next_sentence_prediction": False}
     write_pretraining_data(
         [str(goldens / "pretraining_data/corpus.txt")],
         [str(path)],
-        Recipe(options, str(goldens / "vocab.txt")),
+        recipe_of(goldens / "vocab.txt", **options),
     )
     return path
 

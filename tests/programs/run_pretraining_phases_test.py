@@ -1,5 +1,3 @@
-"""Two phases of pretraining: another length, and the flags that join them."""
-
 import json
 import re
 import shutil

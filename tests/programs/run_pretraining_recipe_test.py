@@ -39,9 +39,7 @@ def test_a_run_that_resumes_has_the_rate_of_its_beginning(rate, tmp_path):
     assert first == rate(f"--output_dir={out}") == 1e-3
 
 
-def test_a_second_phase_has_the_rate_of_the_run_that_it_continues(
-    rate, tmp_path
-):
+def test_a_second_phase_has_the_rate_of_the_run_it_continues(rate, tmp_path):
     before = f"--continue_from={make_folder(tmp_path / 'p', 128, 'checkpoint')}"
     out = make_folder(tmp_path / "out", 128)
     assert rate(before, f"--output_dir={tmp_path}/new") == 1e-3

@@ -1,5 +1,3 @@
-"""What run_pretraining.py makes of good input."""
-
 import json
 
 import numpy as np
@@ -9,8 +7,9 @@ import tensorflow as tf
 from data.text import tokenization
 from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.support import rounding
+from tests.support.model_folder_support import load_weights
 from tests.support.pretraining_support import RECORDS
-from tests.support.run_files import examples_in, points_in, results_in
+from tests.support.run_files import points_in, results_in, rows_in
 from training.runs import pretraining
 
 
@@ -21,9 +20,7 @@ def options(options, goldens):
     return options.replace(bert_config_file=config)
 
 
-def test_evaluation_equals_numpy_over_the_same_batches(
-    goldens, tmp_path, options
-):
+def test_evaluation_equals_numpy_on_the_same_rows(goldens, tmp_path, options):
     trained = str(goldens / "model/trained")
     pretraining.run(
         options.replace(
@@ -45,20 +42,14 @@ def test_evaluation_equals_numpy_over_the_same_batches(
 def golden_model(goldens, checkpoint):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     model = PretrainingModel(config)
-    checkpoints.init_from_checkpoint(
-        checkpoint, checkpoints.variables_by_name(model.layers)
-    )
+    load_weights(checkpoint, model)
     return model
 
 
 def golden_rows(goldens):
     """The features of all golden records by name."""
-    rows = {}
-    for example in examples_in(goldens / RECORDS):
-        for name, feature in example.features.feature.items():
-            kind = feature.WhichOneof("kind")
-            rows.setdefault(name, []).append(getattr(feature, kind).value)
-    return {name: np.array(values) for name, values in rows.items()}
+    records = rows_in(goldens / RECORDS)
+    return {name: np.array([x[name] for x in records]) for name in records[0]}
 
 
 def numpy_evaluation(goldens, checkpoint, num_batches):

@@ -1,5 +1,3 @@
-"""run_sentence_vectors.py: flags that a command does not read."""
-
 import pytest
 
 from tests.support import fork_server

@@ -1,5 +1,3 @@
-"""run_squad.py as its users start it, on the original's files."""
-
 import gzip
 import json
 

@@ -1,5 +1,3 @@
-"""run_study.py as its users start it."""
-
 import json
 
 import pytest

@@ -22,6 +22,7 @@ OUT = "--output_dir=out"
 MRPC = ["run_classifier.py", *MODEL, "--task_name=MRPC", "--data_dir=mrpc", OUT]
 SQUAD = ["run_squad.py", *MODEL, OUT]
 PRETRAINING = ["run_pretraining.py", *MODEL, OUT]
+TRAIN = ["--do_train", "--train_file=a"]
 EXPORT = ["--do_export", "--export_dir=export"]
 
 
@@ -127,27 +128,18 @@ def test_a_pipe_that_closes(command, text):
             ["run_classifier.py", "--do_train", "true", *MRPC[1:]],
             "unexpected argument 'true' after --do_train; give --do_train=true",
         ),
-        (
-            [*MRPC, "--do_train", "mrpc"],
-            "unexpected argument 'mrpc'; flags look like --name=value",
-        ),
+        ([*MRPC, "--do_train", "mrpc"], "unexpected argument 'mrpc'; flags"),
         ([*MRPC, "stray", "--do_train"], "unexpected argument 'stray'; flags"),
         (
             [*MRPC, "--do_train", "--vocab_file="],
             "--vocab_file must have a value other than None: there is no "
             "--init_checkpoint to look beside, and nothing yet in --output_dir",
         ),
-        (
-            ["run_squad.py", "--do_train", "--train_file=a", MODEL[1], OUT],
-            "--bert_config_file must have a value other than None",
-        ),
+        (["run_squad.py", *TRAIN, MODEL[1], OUT], "--bert_config_file must"),
         ([*MRPC, "--do_train", "--task_name=MPRC"], "(the nearest is mrpc)"),
         ([*MRPC, "--do_train", "--num_trials=0"], "--num_trials=0; it must be"),
         ([*SQUAD, "--do_train"], "then `train_file` must be specified."),
-        (
-            [*SQUAD, "--do_train", "--train_file=a", "--predict_batch_size=0"],
-            "--predict_batch_size=0; it must be at least 1.",
-        ),
+        ([*SQUAD, *TRAIN, "--predict_batch_size=0"], "size=0; it must be at l"),
         (
             ["create_pretraining_data.py", "--output_file=a", MODEL[1]]
             + ["--input_file=c", "--num_processes=-1"],
@@ -155,23 +147,14 @@ def test_a_pipe_that_closes(command, text):
         ),
         ([*PRETRAINING, "--do_train"], "--input_file is needed"),
         ([*PRETRAINING, "--do_export"], "--do_export: give --export_dir"),
-        (
-            [*PRETRAINING, *EXPORT, "--serving_like_original"],
-            "--serving_like_original and --export_format=litert are for fine-",
-        ),
-        (
-            [*PRETRAINING, *EXPORT, "--export_format=litert"],
-            "--serving_like_original and --export_format=litert are for fine-",
-        ),
+        ([*PRETRAINING, *EXPORT, "--serving_like_original"], "are for fine-"),
+        ([*PRETRAINING, *EXPORT, "--export_format=litert"], "are for fine-"),
         (
             [*SQUAD, *EXPORT, "--export_format=litert"]
             + ["--export_signatures=text"],
             "--export_format=litert has files for ids alone",
         ),
-        (
-            [*SQUAD, *EXPORT, "--export_signatures=text,id"],
-            "--export_signatures=text,id; it must be some of ids,examples,text",
-        ),
+        ([*SQUAD, *EXPORT, "--export_signatures=text,id"], "it must be some"),
         (
             ["extract_features.py", *MODEL, "--layers=-1,last"]
             + ["--input_file=a", "--output_file=b", "--init_checkpoint=c"],

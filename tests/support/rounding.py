@@ -77,6 +77,13 @@ def root_mean_square(values) -> float:
     return np.sqrt(np.mean(np.square(np.asarray(values, np.float64))))
 
 
+def assert_equal(got, want, rtol=0.0, err_msg="") -> None:
+    """Asserts that float32 arrays differ by `EQUAL` at most."""
+    np.testing.assert_allclose(
+        got, want, rtol=rtol, atol=EQUAL, err_msg=err_msg
+    )
+
+
 def assert_near(got, want, dtype, num_roundings, scale=None) -> None:
     """Asserts that an array differs from that of float32 by roundings only.
 

@@ -18,6 +18,17 @@ def examples_in(path):
     return [tf.train.Example.FromString(record) for record in records]
 
 
+def rows_in(path):
+    """Of each record of a file: the values by feature, as lists."""
+    return [
+        {
+            name: list(values.int64_list.value or values.float_list.value)
+            for name, values in example.features.feature.items()
+        }
+        for example in examples_in(path)
+    ]
+
+
 def results_in(folder):
     """Name -> number of eval_results.txt."""
     lines = (folder / "eval_results.txt").read_text("utf-8").splitlines()

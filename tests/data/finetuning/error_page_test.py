@@ -1,5 +1,3 @@
-"""The page of a dev set: all that is in it, and nothing that breaks it."""
-
 import json
 
 from data.finetuning.error_page import Judged, write_page

@@ -1,5 +1,3 @@
-"""Record files of a task: streamed, whole, and written once."""
-
 import dataclasses
 import glob
 import os
@@ -87,8 +85,7 @@ def test_examples_are_written_while_others_are_read(tokenizer, path):
     assert sum(1 for _ in tfrecord.read_records(path)) == 6000
 
 
-def test_the_first_examples_are_logged(cola, tokenizer, path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_the_first_examples_are_logged(cola, tokenizer, path, logged):
     make(cola, path, tokenizer)
-    assert caplog.text.count("*** Example ***") == 3
-    assert "label='0')\ntokens: " in caplog.text
+    assert logged.text.count("*** Example ***") == 3
+    assert "label='0')\ntokens: " in logged.text

@@ -1,5 +1,3 @@
-"""Sentences in rows: no word is lost, and what is around is shown."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,9 +42,7 @@ def test_parts_are_as_full_as_they_go():
 
 
 @given(WORDS, st.integers(6, 20), st.data())
-def test_whole_words_are_around_and_there_is_no_room_for_more(
-    words, room, data
-):
+def test_whole_words_are_around_and_no_more_would_fit(words, room, data):
     start, end = data.draw(st.sampled_from(cut(words, room)))
     left, right = tagging.surroundings(places_of(words), start, end, room)
     assert 0 <= left <= start < end <= right <= len(words)

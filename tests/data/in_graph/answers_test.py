@@ -13,11 +13,7 @@ from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples, spans
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
-from tests.data.squad.support import (
-    GOLDEN,
-    read_golden,
-    token_is_max_context,
-)
+from tests.data.squad.support import GOLDEN, read_golden, token_is_max_context
 
 SPECIAL = {"cls_id": 2, "sep_id": 3}  # of the goldens
 

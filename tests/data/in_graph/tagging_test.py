@@ -9,9 +9,8 @@ import tensorflow as tf
 from data.finetuning import features
 from data.in_graph import tagging
 from data.tasks import TaggingExample
-from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
-from data.text.tokenization import BasicTokenizer, FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 NAMES = ("input_ids", "input_mask", "segment_ids", "label_mask")
 WORDS = "the man 's café , \u4e2d unaffable \u200b x extraordinarily".split()
@@ -37,7 +36,6 @@ def test_rows_are_those_of_features(tokenizer, length):
         pieces, max_seq_length=length, **SPECIAL
     )
     got = batch | {"label_mask": tf.cast(label_mask, tf.int64)}
-    assert len(expected) == label_mask.shape[0]
     for name in NAMES:
         wanted = np.stack([row[name] for row in expected])
         longest = got[name].shape[1]
@@ -65,44 +63,11 @@ def test_a_sentence_without_words_has_a_row_without_labels():
     assert not label_mask.numpy().any()
 
 
-def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens, tokenizer):
-    texts = [
-        "The caf\u00e9's unaffable man.",
-        "",
-        "\u4e2d\u6587 U.S. \u200bx",
-        "cafe\u0301, e\u0301xtraordinarily",
-        "y" * 201 + " z",
-    ]
-    words, starts, ends = tagging.words_of_pieces(
-        *InGraphTokenizer(str(goldens / "vocab.txt")).tokenize_with_offsets(
-            tf.constant(texts)
-        ),
-        tokenizer.vocab,
-    )
-    shown = packing.substrings(
-        tf.constant(texts), starts.to_tensor(), ends.to_tensor()
-    )
-    for text, row, spans, ids in zip(
-        texts,
-        shown.numpy(),
-        zip(starts.to_list(), ends.to_list(), strict=True),
-        words.to_list(),
-        strict=True,
-    ):
-        basic = BasicTokenizer().tokenize(text)
-        assert ids == [tokenizer.encode(word) for word in basic]
-        cut = [text[start:end] for start, end in zip(*spans, strict=True)]
-        assert [word.decode() for word in row if word] == cut
-        assert [
-            "".join(BasicTokenizer().tokenize(word)) for word in cut
-        ] == basic
-
-
 @pytest.mark.parametrize(
     ("do_lower_case", "never_split"),
     [(True, ()), (False, ()), (True, ("[MASK]", "the"))],
 )
-def test_spans_of_words_are_those_of_the_graph(
+def test_words_of_pieces_are_those_of_the_tokenizer(
     goldens, do_lower_case, never_split
 ):
     """Marks, controls, syllables and sigmas in random places."""
@@ -113,13 +78,14 @@ def test_spans_of_words_are_those_of_the_graph(
     parts = [" ", *parts.split(" "), "\u4e2d", "\u0130", "\ufb01", "\u2028"]
     rng = random.Random(0)
     texts = ["".join(rng.choices(parts, k=9)) for _ in range(300)]
+    texts += ["", "The caf\u00e9's unaffable man. U.S.", "y" * 201 + " z"]
     tokenizer = FullTokenizer(*made_with)
     words, starts, ends = tagging.words_of_pieces(
         *InGraphTokenizer(*made_with).tokenize_with_offsets(tf.constant(texts)),
         tokenizer.vocab,
     )
-    for text, *columns in zip(
-        texts, starts.to_list(), ends.to_list(), strict=True
-    ):
-        assert tokenizer.spans(text) == list(zip(*columns, strict=True)), text
-        assert len(columns[0]) == len(tokenizer.words(text))
+    found = (column.to_list() for column in (words, starts, ends))
+    for text, ids, *places in zip(texts, *found, strict=True):
+        assert tokenizer.spans(text) == list(zip(*places, strict=True)), text
+        pieces = [of_word for _, of_word in tokenizer.words(text)]
+        assert ids == list(map(tokenizer.convert_tokens_to_ids, pieces)), text

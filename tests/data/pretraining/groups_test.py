@@ -1,5 +1,3 @@
-"""Documents in flat arrays."""
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -168,9 +168,7 @@ def test_the_replacements_have_the_papers_shares():
     ("mask_token_prob", "random_token_prob", "expected"),
     [(1.0, 0.0, {MASK}), (0.0, 0.0, {9}), (0.0, 1.0, {*range(30)})],
 )
-def test_shares_of_0_and_1_are_exact(
-    mask_token_prob, random_token_prob, expected
-):
+def test_shares_of_0_and_1(mask_token_prob, random_token_prob, expected):
     _, masked, chosen = mask(
         [row_of([9] * 100)] * 50,
         masked_lm_prob=1.0,

@@ -1,5 +1,3 @@
-"""Questions to a pretrained model."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""The warnings of create_pretraining_data.py."""
-
 import re
 
 import pytest

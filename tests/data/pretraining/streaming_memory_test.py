@@ -1,5 +1,3 @@
-"""Memory stays flat however large the corpus."""
-
 import contextlib
 import gzip
 import pathlib

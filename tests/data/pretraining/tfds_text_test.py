@@ -1,20 +1,18 @@
-"""Data sets made here, as text files."""
-
 import itertools
 import json
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 
 import pytest
-import tensorflow as tf
 
 from data import tfds
 from data.pretraining import tfds_text
+from tests.support import fork_server
+from tests.support.run_files import rows_in
 from tests.support.tfds_support import (
     ARTICLE,
     PLAIN,
@@ -48,10 +46,7 @@ def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
         f"{data_dir}/my_set/1.2.0/my_set-train.tfrecord-0000{i}-of-00002"
         for i in range(2)
     ]
-    numbers = []
-    for record in tf.data.TFRecordDataset(shards).as_numpy_iterator():
-        feature = tf.train.Example.FromString(record).features.feature
-        numbers.extend(feature["id"].int64_list.value)
+    numbers = [row["id"][0] for path in shards for row in rows_in(path)]
     assert sorted(numbers) == list(range(40)) != numbers
     (path,) = write(data_dir, tmp_path)
     assert path == f"{tmp_path}/text-00000.txt"
@@ -70,14 +65,11 @@ def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["articles/en", "articles/en:1.2.0"])
-def test_of_wiki40b_only_the_paragraphs_are_text(
-    data_dir, tmp_path, name, caplog
-):
-    caplog.set_level("INFO", logger="absl")
+def test_of_wiki40b_the_paragraphs_are_text(data_dir, tmp_path, name, logged):
     paths = write(data_dir, tmp_path, name)
     assert text_of(paths) == b"One. Two.\nThree.\nFour.\n\n"
-    assert "articles/en/1.2.0: 1 documents, 24 bytes" in caplog.text
-    assert "left out 1 without text" in caplog.text
+    assert "articles/en/1.2.0: 1 documents, 24 bytes" in logged.text
+    assert "left out 1 without text" in logged.text
 
 
 def test_files_end_between_documents_before_they_grow_too_long(
@@ -95,19 +87,18 @@ def test_files_end_between_documents_before_they_grow_too_long(
         assert text_of(paths) == whole
 
 
-def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, logged):
     paths = write(data_dir, tmp_path)
     with monkeypatch.context() as patched:
         patched.delattr(tfds, "open_text")
         for again in write, write_in_a_process:
             assert again(data_dir, tmp_path) == paths
-            assert "Using the text of my_set/1.2.0 that" in caplog.messages[-1]
+            assert "Using the text of my_set/1.2.0 that" in logged.messages[-1]
     before = text_of(paths)
     with open(paths[0], "ab") as file:
         file.write(b"more")
     assert write(data_dir, tmp_path) == paths
-    assert f"{paths[0]} is gone or was changed; reading" in caplog.text
+    assert f"{paths[0]} is gone or was changed; reading" in logged.text
     assert text_of(paths) == before
 
 
@@ -121,9 +112,7 @@ def test_other_text_is_not_overwritten(data_dir, tmp_path):
         write(data_dir, tmp_path)
 
 
-def test_a_run_that_ended_half_way_begins_again(
-    data_dir, tmp_path, monkeypatch
-):
+def test_a_run_that_ended_early_begins_again(data_dir, tmp_path, monkeypatch):
     whole = text_of(write(data_dir, tmp_path / "whole", max_bytes=300))
 
     def open_half(*arguments, inner=tfds.open_text):
@@ -145,7 +134,7 @@ def test_a_run_that_ended_half_way_begins_again(
 
 
 @pytest.mark.all
-def test_the_process_takes_tensorflow_with_it(data_dir, tmp_path, pytestconfig):
+def test_the_process_takes_tensorflow_with_it(data_dir, tmp_path):
     program = """
 import sys
 from data.pretraining import tfds_text
@@ -153,22 +142,10 @@ text = tfds_text.TfdsText("my_set", data_dir=sys.argv[2])
 print(tfds_text.write_text_files_in_a_process(text, sys.argv[1]))
 print("tensorflow" in sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path), data_dir],
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = fork_server.cold_python("-c", program, str(tmp_path), data_dir)
     paths, loaded = done.stdout.splitlines()
     assert paths == f"['{tmp_path}/text-00000.txt']"
     assert loaded == "False"
-
-
-@pytest.mark.all  # what data.processes does for any worker
-def test_an_error_in_the_process_is_raised_here(data_dir, tmp_path):
-    with pytest.raises(ValueError, match="^--tfds=my_sex: tensorflow-datasets"):
-        write_in_a_process(data_dir, tmp_path, "my_sex")
 
 
 def act_when_a_process_runs(act):

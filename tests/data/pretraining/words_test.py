@@ -86,9 +86,7 @@ def words_of(tokenizer, encode, line):
         ("/", "ไทย/ประเทศ/ใหญ", ["ไทย", "##ประ ##เทศ", "##ใหญ"]),
     ],
 )
-def test_tokens_of_a_word_are_marked(
-    tokenizer, segmenters, name, line, expected
-):
+def test_the_tokens_of_words(tokenizer, segmenters, name, line, expected):
     encode = encoder(tokenizer, name)
     words = words_of(tokenizer, encode, line)
     assert words == expected

@@ -1,5 +1,3 @@
-"""Damaged record files: never a wrong record, never a nameless error."""
-
 import gzip
 
 import pytest

@@ -1,5 +1,3 @@
-"""Batches in which no text occurs twice: nothing twice, resumable."""
-
 import numpy as np
 import pytest
 
@@ -25,15 +23,7 @@ class Questions:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
-    tokens = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "?",
-        ".",
-        *map(str, range(40)),
-    ]
+    tokens = [*"[PAD] [UNK] [CLS] [SEP] ? .".split(), *map(str, range(40))]
     (folder / "vocab.txt").write_text("\n".join(tokens), "utf-8")
     tokenizer = FullTokenizer(str(folder / "vocab.txt"))
     path = str(folder / "train.tf_record")

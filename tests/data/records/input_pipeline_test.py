@@ -1,5 +1,3 @@
-"""Order, resuming and checks of the road from records to batches."""
-
 import collections
 import functools
 
@@ -115,9 +113,7 @@ def test_evaluation_reads_in_order_and_starts_again(files):
 def test_values_the_model_has_no_row_for_are_refused(tmp_path, limit):
     path = write(tmp_path / "a.tf_record", 0, 67)
     # The first such record; the value is its number - 1.
-    message = (
-        f"record {limit + 1}: feature x holds {limit}, .* 0 to {limit - 1}"
-    )
+    message = f"record {limit + 1}: .* x holds {limit}, .* 0 to {limit - 1}"
     with pytest.raises(ValueError, match=message):
         input_pipeline.open_records([path], SPECS, limits={"x": limit})
 
@@ -235,18 +231,17 @@ def test_workers_with_fewer_files_cut_the_batches_of_one(files, seen):
     assert shards_of(make, 4) == make(input_pipeline.WHOLE)
 
 
-def test_workers_with_a_file_each_read_no_other(files, caplog):
-    with caplog.at_level("INFO", logger="absl"):
-        streams = [
-            np.concatenate(trained(files, count, 8, shard=Shard(i, 2)))
-            for i, count in ((0, 30), (1, 7))
-        ]
+def test_workers_with_a_file_each_read_no_other(files, logged):
+    streams = [
+        np.concatenate(trained(files, count, 8, shard=Shard(i, 2)))
+        for i, count in ((0, 30), (1, 7))
+    ]
     # Worker 0 has files a and c, worker 1 file b: four rows of every batch.
     assert sorted(streams[0][:60]) == [*range(20), *range(27, 67)]
     assert sorted(streams[0][60:120]) == [*range(20), *range(27, 67)]
     for one in streams[1].reshape(4, 7):
         assert sorted(one) == [*range(20, 27)]
-    *counts, warning = caplog.messages
+    *counts, warning = logged.messages
     assert counts == [
         "Worker 0 of 2 reads 2 of 3 files: 60 of 67 records.",
         "Worker 1 of 2 reads 1 of 3 files: 7 of 67 records.",
@@ -265,10 +260,9 @@ def test_a_worker_with_files_of_its_own_can_resume(files, index):
         assert make(seen, 30) == whole[seen // 3 :][:30]
 
 
-def test_workers_read_by_record_what_no_file_of_theirs_holds(files, caplog):
-    with caplog.at_level("INFO", logger="absl"):
-        trained(files, 0, 8, shard=Shard(1, 4))
-    (message,) = caplog.messages
+def test_workers_read_by_record_what_no_file_of_theirs_holds(files, logged):
+    trained(files, 0, 8, shard=Shard(1, 4))
+    (message,) = logged.messages
     assert "reads all 3 files, and takes 2 of each 8 records" in message
 
 

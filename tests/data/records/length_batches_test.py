@@ -1,5 +1,3 @@
-"""Trimmed and grouped batches: nothing lost, nothing twice, resumable."""
-
 import hypothesis
 import numpy as np
 import pytest

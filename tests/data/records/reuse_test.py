@@ -1,5 +1,3 @@
-"""Records are made once for the same facts, and again for others."""
-
 import hashlib
 
 import pytest

@@ -26,14 +26,6 @@ def read_by_tensorflow(path, compression=""):
     return list(dataset.as_numpy_iterator())
 
 
-def test_frames_are_tensorflows(tmp_path):
-    path = tmp_path / "a"
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in RECORDS:
-            writer.write(record)
-    assert b"".join(map(tfrecord.frame, RECORDS)) == path.read_bytes()
-
-
 def test_the_originals_files_are_read(goldens):
     path = goldens / "pretraining_data" / "wordpiece_masking.tf_record"
     expected = read_by_tensorflow(path)

@@ -1,5 +1,3 @@
-"""The page of predictions: all that is in it, and nothing that breaks it."""
-
 import pytest
 
 from data.squad.examples import Paragraph, SquadExample

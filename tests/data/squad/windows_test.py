@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from data.squad.examples import Paragraph, SquadReport, read_examples
 from data.squad.paragraphs import TokenizedParagraph
-from data.squad.windows import (
-    WindowOptions,
-    convert_examples,
-    feature_specs,
-    spans,
-)
+from data.squad.windows import WindowOptions, convert_examples, spans
 from tests.data.squad import reference
 from tests.data.squad.support import (
     GOLDEN,
@@ -231,18 +226,6 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     assert "".join(answer.split()) in "".join(
         "".join(example.paragraph.doc_tokens).split()
     )
-
-
-def test_records_have_the_original_s_features():
-    names = [spec.name for spec in feature_specs(8, is_training=True)]
-    assert (
-        names
-        == (
-            "unique_ids input_ids input_mask segment_ids "
-            "start_positions end_positions is_impossible"
-        ).split()
-    )
-    assert feature_specs(8, is_training=False) == feature_specs(8, True)[:4]
 
 
 def test_a_window_has_room_for_text():

@@ -1,5 +1,3 @@
-"""What the one place that touches files promises."""
-
 import gzip
 import os
 import pathlib
@@ -42,9 +40,7 @@ def test_brackets_and_half_written_files(tmp_path):
         ("out@2", "out-00001-of-00002"),  # one of two shards is there
     ],
 )
-def test_what_matches_nothing_is_an_error(
-    tmp_path, monkeypatch, patterns, named
-):
+def test_what_matches_nothing_is_told(tmp_path, monkeypatch, patterns, named):
     monkeypatch.chdir(tmp_path)
     files.write_text("out-00000-of-00002", "")
     message = f"--eval_file: no file matches '{named}' .*{tmp_path}.*; give"

@@ -1,5 +1,3 @@
-"""Locks of folders, and the errors of other runs."""
-
 import errno
 import fcntl
 import os

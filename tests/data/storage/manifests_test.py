@@ -1,5 +1,3 @@
-"""Manifests decide whether files are made again."""
-
 import hashlib
 
 import pytest

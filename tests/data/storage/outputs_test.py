@@ -1,5 +1,3 @@
-"""What is refused of a command's files before the work."""
-
 import os
 
 import pytest

@@ -1,5 +1,3 @@
-"""Tasks of several endings: SWAG, CODAH, RACE."""
-
 import json
 
 import pytest

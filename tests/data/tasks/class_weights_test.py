@@ -1,5 +1,3 @@
-"""--class_weights: what is taken, and the weight of each label."""
-
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight

@@ -8,10 +8,9 @@ from data.finetuning import features
 from data.finetuning import records as task_records
 from data.records import reading, tfrecord
 from data.tasks import KINDS, get_task, task_names
-from data.text.tokenization import FullTokenizer
+from data.tasks.task import task_class
 from tests.data.tasks.fixtures import FOLDERS, write_files
 
-S = 24
 GLUE_FILES = {
     *("CoLA.tsv", "SST-2.tsv", "MRPC.tsv", "STS-B.tsv", "QQP.tsv"),
     *("MNLI-m.tsv", "MNLI-mm.tsv", "QNLI.tsv", "RTE.tsv", "WNLI.tsv"),
@@ -55,9 +54,8 @@ def test_right_answers_have_the_best_score(task):
         assert task.metrics[0] in scores
 
 
-def test_every_set_makes_records_that_are_read_back(task, goldens, tmp_path):
-    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    options = features.FeatureOptions.of_task(task, S)
+def test_every_set_makes_records_that_are_read_back(task, tokenizer, tmp_path):
+    options = features.FeatureOptions.of_task(task, 24)
     for set_name in all_sets(task):
         path = str(tmp_path / f"{set_name}.tf_record")
         report, _ = task_records.write_records(
@@ -98,8 +96,6 @@ def test_submissions_are_of_glue_and_as_its_server_wants_them(task):
 
 
 def test_every_file_of_glue_has_its_task():
-    from data.tasks.task import task_class
-
     made = [
         file_name
         for name in task_names()

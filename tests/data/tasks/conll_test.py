@@ -1,5 +1,3 @@
-"""Words with labels, a line each."""
-
 import pytest
 
 from data.tasks import TaggingExample, get_task

@@ -45,9 +45,7 @@ def test_the_second_example_of_a_set(task, name, set_name, expected):
     assert example == InputExample(*expected)
 
 
-def test_columns_are_found_by_number_where_the_header_names_others(
-    task, caplog
-):
+def test_columns_are_found_by_number_if_the_header_has_others(task, caplog):
     # As the original, which never looks at the header.
     lines = "q\ti\tj\ta\tb\n1\t7\t8\tone\ttwo\n"
     read = [InputExample("train-1", "one", "two", "1")]
@@ -65,11 +63,7 @@ STS = "i\tg\tf\ty\to\ts1\ts2\tsentence1\tscore\n"
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        (
-            "cola",
-            "s\t0\t*\tOne.\ns\t2\t*\tTwo.\n",
-            "line 2: column 'label' .or 1. is '2', .* one of 0, 1",
-        ),
+        ("cola", "s\t0\t*\ta\ns\t2\t*\tb\n", "line 2: .* is '2', .* of 0, 1"),
         # Of another task.
         ("cola", "sentence\tlabel\ngood\t1\n", "line 1: .*no column 'sentence"),
         ("rte", f"{RTE}0\ta\tentailment\n", "line 2: 3 columns, expected 4"),

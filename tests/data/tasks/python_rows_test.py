@@ -1,5 +1,3 @@
-"""Tables of Python: every form gives the same rows, and faults are named."""
-
 import json
 
 import numpy as np

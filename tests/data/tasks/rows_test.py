@@ -1,5 +1,3 @@
-"""Tables of text: what a cell is, and what is said of a wrong one."""
-
 import re
 
 import pytest

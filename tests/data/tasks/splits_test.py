@@ -1,5 +1,3 @@
-"""The dev set that is drawn from the train set."""
-
 from collections import Counter
 
 import pytest

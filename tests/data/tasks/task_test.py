@@ -1,5 +1,3 @@
-"""How a task is added, found and described."""
-
 import re
 
 import numpy as np
@@ -165,12 +163,7 @@ def test_right_answers_in_the_form_of_each_kind():
         ("xnli", "d", {"kind": "x"}, "no option --kind; it takes language"),
         ("cola", None, {}, "give --data_dir, the folder of its files, or"),
         ("tsv", None, {"tfds": "a", "test_file": "b"}, "no option --test_file"),
-        (
-            "tsv",
-            None,
-            {"tfds": "a", "drop_missing": True},
-            "--drop_missing; it",
-        ),
+        ("tsv", None, {"tfds": "a", "drop_missing": True}, "--drop_missing; i"),
     ],
 )
 def test_what_cannot_be_had_is_an_error(name, folder, options, message):

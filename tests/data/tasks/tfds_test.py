@@ -1,5 +1,3 @@
-"""The same tasks from data sets that the test prepares."""
-
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds

@@ -1,5 +1,3 @@
-"""XNLI: one language of a file of many."""
-
 import pytest
 
 from data.tasks import InputExample, get_task

@@ -1,5 +1,3 @@
-"""Vocabularies learned from text: layout, size, determinism, refusals."""
-
 import collections
 import string
 
@@ -96,11 +94,10 @@ def test_small_text_gives_a_smaller_vocabulary():
     [
         ({"vocab_size": 20}, "vocab_size=20 is too small: .*need 57; raise it"),
         ({"vocab_size": 0}, "--vocab_size=0; it must be at least 1"),
+        ({"min_frequency": 0}, "--min_frequency=0; it must be at least 1"),
+        ({"max_characters": 0}, "--max_characters=0; it must be at least 1"),
         ({"num_unused": -1}, "--num_unused=-1; it must be at least 0"),
-        (
-            {"reserved_tokens": ["[UNK]", "[PAD]"]},
-            r"--reserved_tokens=\[UNK\],\[PAD\]; they must begin with",
-        ),
+        ({"reserved_tokens": ["[UNK]", "[PAD]"]}, r",\[PAD\]; they must begin"),
         ({"reserved_tokens": [*SPECIAL, "a b"]}, ",a b; .* and as one word"),
         ({"reserved_tokens": [*SPECIAL, "[UNK]"]}, r"\[UNK\]; .* each once"),
     ],

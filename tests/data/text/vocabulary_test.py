@@ -1,5 +1,3 @@
-"""Vocabulary files: reading as the original did, and refusing what is none."""
-
 import pytest
 
 from data.text import vocabulary
@@ -34,11 +32,6 @@ def test_later_duplicate_counts_and_is_reported(tmp_path, caplog):
         f"{path}: 2 of 5 lines repeat an earlier token, such as 'a' with the "
         "ids 0 and 4; the last id counts." in caplog.text
     )
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="vocab.txt: no such text file"):
-        vocabulary.load_vocab(str(tmp_path / "vocab.txt"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""The picture of attention shows what it is given."""
-
 import numpy as np
 import pytest
 from absl import logging

@@ -99,15 +99,10 @@ def test_every_line_counts(tokenizer, tmp_path):
     assert texts == ["a", "", "b c", "", "d"]
 
 
-def test_bad_files_are_refused(tmp_path):
+def test_an_empty_file_is_refused(tmp_path):
     path = tmp_path / "text.txt"
-    with pytest.raises(FileNotFoundError, match="text.txt: no such text file"):
-        text_rows.count_lines(str(path))
-    path.write_bytes(b"")
+    path.touch()
     with pytest.raises(ValueError, match="is empty; expected a text on each"):
-        text_rows.count_lines(str(path))
-    path.write_bytes(b"good\nbad \xe9\n")
-    with pytest.raises(ValueError, match="line 2: byte 5 .* is not UTF-8"):
         text_rows.count_lines(str(path))
 
 

@@ -1,5 +1,3 @@
-"""Tables and GLUE's files as pairs to train vectors on; bad rows refused."""
-
 import dataclasses
 import json
 

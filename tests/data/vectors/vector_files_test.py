@@ -1,5 +1,3 @@
-"""Vectors come back from every format as they were."""
-
 import json
 
 import numpy as np
@@ -123,9 +121,7 @@ def test_records(tmp_path):
 
 @pytest.mark.parametrize("file_format", vector_files.FORMATS)
 @pytest.mark.parametrize("pooled_shape", [None, (3, 2, 5)])
-def test_a_file_appears_whole_or_not_at_all(
-    tmp_path, file_format, pooled_shape
-):
+def test_a_file_appears_whole_or_not(tmp_path, file_format, pooled_shape):
     def broken():
         yield from some_lines((1, 1))
         raise ValueError("the third line")

@@ -1,5 +1,3 @@
-"""Search among vectors, and the index file that it reads."""
-
 import json
 import pathlib
 import shutil
@@ -108,9 +106,7 @@ def test_an_index_that_was_moved_finds_the_texts_beside_it(index, tmp_path):
         open_index(str(moved / "texts.npy"), MODEL)
 
 
-def test_a_copy_has_its_own_texts_if_those_it_was_made_of_change(
-    index, tmp_path
-):
+def test_a_copy_has_its_own_texts_if_the_first_change(index, tmp_path):
     copy = shutil.copytree(tmp_path, tmp_path / "copy")
     (tmp_path / "texts.txt").write_text("one\nsix\n")
     assert open_index(str(copy / "texts.npy"), MODEL).texts[0] == "one"

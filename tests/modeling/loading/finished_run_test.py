@@ -1,5 +1,3 @@
-"""Folders of our own runs, finished or not: what is loaded from them."""
-
 import json
 import shutil
 

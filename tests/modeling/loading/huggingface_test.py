@@ -1,5 +1,3 @@
-"""Folders of Hugging Face: what is loaded from them."""
-
 import json
 import shutil
 
@@ -31,12 +29,8 @@ def test_a_folder_of_hugging_face_gives_its_vectors(goldens, tmp_path):
     output = loaded.model(*(x.astype(np.int32) for x in (ids, mask, segments)))
     sequence, pooled = theirs.encode(tensors, ids, mask, segments)
     ours = output.get_sequence_output().numpy()
-    np.testing.assert_allclose(
-        ours[mask], sequence[mask], rtol=0, atol=rounding.EQUAL
-    )
-    np.testing.assert_allclose(
-        output.pooled_output, pooled, rtol=0, atol=rounding.EQUAL
-    )
+    rounding.assert_equal(ours[mask], sequence[mask])
+    rounding.assert_equal(output.pooled_output, pooled)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +47,7 @@ def test_a_folder_of_hugging_face_gives_its_vectors(goldens, tmp_path):
         ),
     ],
 )
-def test_hugging_face_says_its_kind(
-    goldens, tmp_path, architecture, config, kind
-):
+def test_a_folder_says_its_kind(goldens, tmp_path, architecture, config, kind):
     names = {"0": "no", "2": "perhaps", "1": "yes"}
     write_huggingface(
         goldens, tmp_path / "x", architecture, id2label=names, **config

@@ -1,5 +1,3 @@
-"""Folders as the original released them: what is loaded from them."""
-
 import json
 import shutil
 
@@ -56,9 +54,7 @@ def test_the_tokenizer_of_a_masked_lm_leaves_masks_whole(original):
     assert "cls/predictions/output_bias" in encoder.report.unused
 
 
-def test_from_folder_gives_the_encoder_alone(
-    original, goldens, tmp_path, caplog
-):
+def test_from_folder_is_the_encoder_alone(original, goldens, tmp_path, caplog):
     bert = BertModel.from_folder(str(original), whole_last_layer=True)
     assert isinstance(bert, BertModel)
     golden = checkpoints.open_checkpoint(str(original))

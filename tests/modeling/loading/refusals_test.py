@@ -1,5 +1,3 @@
-"""Folders that hold no model, several, or a damaged one."""
-
 import shutil
 
 import pytest
@@ -92,10 +90,7 @@ def test_a_model_of_another_kind_is_refused(original, kind, message):
     ("changes", "message"),
     [
         ({"kind": "poem"}, "its kind of model is 'poem'; it must be"),
-        (
-            {"labels": ["no", "yes", "perhaps"]},
-            r"3 labels \(no, yes, perhaps\), but .* has 2; correct the names",
-        ),
+        ({"labels": ["a", "b", "c"]}, r"3 labels \(a, b, c\).* 2; correct"),
         ({"weights": 7}, "task.json is damaged: weights is 7 and mod"),
     ],
 )

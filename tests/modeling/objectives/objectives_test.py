@@ -1,9 +1,6 @@
-"""Objectives are found by name, and share one base class."""
-
 import pytest
 import tensorflow as tf
 
-import modeling
 from modeling import BertModel, objectives
 from modeling.objectives import base
 from tests.support.small_model import SMALL
@@ -14,19 +11,6 @@ def test_an_objective_is_found_by_name(name):
     model = objectives.get(name)
     assert issubclass(model, base.Objective)
     assert model.__module__ == f"modeling.objectives.{name}"
-
-
-@pytest.mark.parametrize(
-    ("name", "exported"),
-    [
-        ("pretraining", "PretrainingModel"),
-        ("left_to_right", "LeftToRightModel"),
-        ("spans", "SpanModel"),
-        ("tasks", "TaskModel"),
-    ],
-)
-def test_modeling_offers_its_objectives(name, exported):
-    assert getattr(modeling, exported) is objectives.get(name)
 
 
 def test_an_unknown_objective_is_refused_with_the_names_of_all():

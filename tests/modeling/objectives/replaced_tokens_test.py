@@ -8,10 +8,7 @@ import tensorflow as tf
 
 from modeling.objectives import replaced_tokens
 from modeling.objectives.replaced_tokens import Masked, ReplacedTokensModel
-from tests.modeling.objectives.conformance_support import (
-    make_batch,
-    make_model,
-)
+from tests.modeling.objectives.conformance_support import make_batch, make_model
 from tests.modeling.objectives.numpy_model import (
     NumpyModel,
     gelu,

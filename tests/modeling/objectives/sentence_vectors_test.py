@@ -1,5 +1,3 @@
-"""SentenceEncoder: vectors, cached gradients, several sizes, two devices."""
-
 import dataclasses
 import json
 
@@ -137,9 +135,6 @@ def test_a_size_above_the_width_is_refused():
 SCRIPT = """
 import json, sys
 import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.modeling.objectives import sentence_vectors_support as support
 devices = [d.name for d in tf.config.list_logical_devices("CPU")]
 two = tf.distribute.MirroredStrategy(devices)
@@ -152,7 +147,7 @@ print(json.dumps([support.updates(x, sys.argv[1]) for x in (one, two)]))
     "name", ["negatives", pytest.param("cosent", marks=pytest.mark.all)]
 )
 def test_two_devices_compare_the_texts_of_both(name):
-    done = fork_server.python("-c", SCRIPT, name)
+    done = fork_server.python("-c", SCRIPT, name, devices=2)
     one, two = json.loads(done.stdout.splitlines()[-1])
     assert two["loss"] == pytest.approx(one["loss"], rel=1e-5)
     # Adam's update of each weight hardly depends on its gradient's size.

@@ -126,7 +126,7 @@ def test_trimmed_batches_give_the_same(task_model, kind, head, mix):
         # Beyond an example's own length nothing is asked.
         real = batch["input_mask"].numpy()[:, :8, None] == 1
         whole, cut = whole * real, cut * real
-    np.testing.assert_allclose(cut, whole, atol=rounding.EQUAL)
+    rounding.assert_equal(cut, whole)
     losses = [
         model.losses(some, model.loss_weights(some))[0]
         for some in (trimmed, batch)
@@ -170,11 +170,7 @@ def test_a_bilstm_stands_before_the_linear_layer(task_model, kind):
     words, last = model.bilstm(sequence, mask)
     vectors = tf.reshape(words, [-1, 64]) if kind == "tagging" else last
     logits = model.logits(batch)
-    np.testing.assert_allclose(
-        tf.reshape(model.head(vectors), logits.shape),
-        logits,
-        atol=rounding.EQUAL,
-    )
+    rounding.assert_equal(tf.reshape(model.head(vectors), logits.shape), logits)
     # All of it learns: the first block's and the first LSTM's weights.
     weights = [
         model.bert.encoder.blocks[0].attention.self_attention.value.kernel,
@@ -186,9 +182,7 @@ def test_a_bilstm_stands_before_the_linear_layer(task_model, kind):
         assert abs(gradient.numpy()).max() > 0
 
 
-def test_the_mean_over_the_real_tokens_stands_before_the_linear_layer(
-    task_model,
-):
+def test_the_mean_of_the_real_tokens_stands_before_the_linear_layer(task_model):
     model, batch = task_model("choice", head="mean"), make_batch("choice")
     ids, mask, segments = texts_of(batch)
     words = model.bert(ids, mask, segments).get_sequence_output().numpy()
@@ -332,8 +326,6 @@ def test_impossible_tasks_are_refused(config, arguments, message):
         ("classification", (1.0, 0.0, 1.0), "give 3 above 0"),
     ],
 )
-def test_class_weights_that_do_not_fit_are_refused(
-    config, kind, weights, message
-):
+def test_class_weights_that_do_not_fit(config, kind, weights, message):
     with pytest.raises(ValueError, match=message):
         TaskModel(config, kind, LABELS[kind], class_weights=weights)

@@ -4,12 +4,9 @@ import gzip
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 import pytest
-import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,23 +18,11 @@ from data.records import reading
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 from tests.data.pretraining.support import recipe_of
+from tests.support import fork_server
+from tests.support.run_files import rows_in
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
 WRITTEN = ["in.txt", "out", "out.manifest.json", "vocab.txt"]
-
-
-def read(path):
-    """Each record's values by feature, whatever their order in the file."""
-    rows = []
-    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-        features = tf.train.Example.FromString(record).features.feature
-        rows.append(
-            {
-                name: list(value.int64_list.value or value.float_list.value)
-                for name, value in features.items()
-            }
-        )
-    return rows
 
 
 @pytest.fixture
@@ -68,29 +53,13 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
         [str(folder / "corpus.txt")], outputs, recipe
     )
     kind = "whole_word" if whole_words else "wordpiece"
-    expected = read(folder / f"{kind}_masking.tf_record")
+    expected = rows_in(folder / f"{kind}_masking.tf_record")
     for i, output in enumerate(outputs):
-        assert read(output) == expected[i::3]
+        assert rows_in(output) == expected[i::3]
     assert counts["examples"] == len(expected)
     assert counts["tokens"] == sum(sum(r["input_mask"]) for r in expected)
     num_masked = sum(sum(r["masked_lm_weights"]) for r in expected)
     assert counts["masked"] == num_masked
-
-
-def test_without_pairs_there_is_one_segment(write, tmp_path):
-    options = {"dupe_factor": 1, "short_seq_prob": 0.0}
-    options |= {"mask_token_prob": 0.0, "random_token_prob": 0.0}
-    text = "old mills\nmill\n\nold\n"
-    write(text, next_sentence_prediction=False, **options)
-    rows = read(tmp_path / "out")
-    pad = [0] * 64
-    assert sorted(row["input_ids"] for row in rows) == [
-        ([2, 5, 3] + pad)[:64],
-        ([2, 5, 6, 7, 6, 3] + pad)[:64],
-    ]
-    for row in rows:
-        assert row["segment_ids"] == pad
-        assert row["next_sentence_labels"] == [-1]
 
 
 @given(
@@ -190,8 +159,8 @@ def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
     text = "old mills\nmill\n\nold mill old\n" * 9
     for name, vocab in ("out", vocab_file), ("other", longer):
         write(text, [name], vocab, **options)
-    rows = read(tmp_path / "other")
-    assert rows == read(tmp_path / "out")
+    rows = rows_in(tmp_path / "other")
+    assert rows == rows_in(tmp_path / "out")
     assert max(max(row["input_ids"]) for row in rows) == len(TOKENS) - 1
 
 
@@ -234,23 +203,17 @@ def test_too_few_predictions_are_reported(write, caplog):
     assert "is 77; pass that instead" in caplog.text
 
 
-def test_the_program_loads_no_tensorflow(pytestconfig, goldens, tmp_path):
+def test_the_program_loads_no_tensorflow(goldens, tmp_path):
     for name in "tensorflow", "keras", "tensorflow_datasets", "etils":
         ends = f"raise SystemExit('{name} is loaded')"
         (tmp_path / f"{name}.py").write_text(ends)
-    arguments = [
+    fork_server.cold_python(
+        "create_pretraining_data.py",
         f"--input_file={goldens}/pretraining_data/corpus.txt",
         f"--output_file={tmp_path}/out",
         f"--vocab_file={goldens}/vocab.txt",
-    ]
-    done = subprocess.run(
-        [sys.executable, "create_pretraining_data.py", *arguments],
-        cwd=pytestconfig.rootpath,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
     )
-    assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").exists()
 
 

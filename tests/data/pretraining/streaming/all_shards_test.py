@@ -1,5 +1,3 @@
-"""The streaming writer from text to shards, as its user sees it."""
-
 import collections
 import dataclasses
 import json
@@ -42,12 +40,6 @@ def numbers(tmp_path, vocab):
     }
 
 
-@pytest.fixture
-def logged(caplog):
-    caplog.set_level("INFO", logger="absl")
-    return caplog
-
-
 def states(folder):
     """What changes if a file is written: name -> inode, time."""
     return {
@@ -56,9 +48,7 @@ def states(folder):
     }
 
 
-def test_the_output_does_not_depend_on_the_number_of_processes(
-    tmp_path, golden
-):
+def test_any_number_of_processes_writes_the_same(tmp_path, golden):
     written = []
     for count in 1, 2, 3:
         folder = tmp_path / f"{count}"
@@ -139,9 +129,7 @@ def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):
     assert after[damaged.name] != before[damaged.name]
 
 
-def test_shards_that_a_manifest_does_not_list_are_made_again(
-    out, golden, logged
-):
+def test_shards_that_no_manifest_lists_are_made_again(out, golden, logged):
     write(folder=out, num_shards=3, **golden)
     expected, path = contents(out), out / "out@3.manifest.json"
     manifest = json.loads(path.read_text())

@@ -95,9 +95,7 @@ def test_a_block_ends_with_its_document(tmp_path):
     assert cut == [(0, 5, 0, 1), (5, 11, 1, 1), (11, 13, 2, 1)]
 
 
-def test_a_document_too_long_for_a_block_goes_on_in_others(
-    tmp_path, monkeypatch
-):
+def test_a_document_too_long_for_a_block_has_several(tmp_path, monkeypatch):
     monkeypatch.setattr(corpus, "MAX_BLOCK_BYTES", 4)
     path = write(tmp_path / "a", "0\n\n" + "1\n" * 5 + "\n2\n")
     scan = corpus.scan_file(path, 1)

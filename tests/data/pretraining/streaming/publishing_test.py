@@ -93,9 +93,7 @@ def test_publishing_that_was_cut_short_goes_on(
     assert len(contents(out)) == 4
 
 
-def test_a_shard_that_is_not_what_its_report_says_is_not_finished(
-    plan, reports
-):
+def test_a_shard_that_is_not_as_reported_is_not_finished(plan, reports):
     # A power cut may leave a file with its name and without all its bytes.
     with open(plan.tasks[0].path, "r+b") as file:
         file.truncate(100)
@@ -120,9 +118,7 @@ def test_a_shard_that_is_not_what_its_report_says_is_not_finished(
         {"shards": [{"file": "out-00001-of-00003"}]},
     ],
 )
-def test_a_manifest_of_something_else_is_written_over(
-    out, plan, reports, changed
-):
+def test_a_manifest_of_other_things_is_replaced(out, plan, reports, changed):
     all_shards.publish(plan, reports)
     expected = contents(out)
     path = out / "out@3.manifest.json"
@@ -135,9 +131,8 @@ def test_a_manifest_of_something_else_is_written_over(
 
 
 def test_what_killed_runs_left_is_removed_and_others_told_of(
-    tmp_path, out, plan, reports, caplog
+    tmp_path, out, plan, reports, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     # Files of another run, which may be active, are kept.
     other = "out-00001-of-00003.incomplete-0123456789ab"
     others = {other, f"{other}.json", f"{other}.incomplete-7"}
@@ -158,7 +153,7 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     assert {path.name for path in out.iterdir()} == expected
     assert (target / "kept").exists()
     told = "3 files of unfinished runs with other flags exist"
-    assert caplog.messages[-1].startswith(f"{told}, such as {out}/{other};")
+    assert logged.messages[-1].startswith(f"{told}, such as {out}/{other};")
 
 
 def test_shards_of_an_earlier_number_are_logged(out, plan, reports, caplog):

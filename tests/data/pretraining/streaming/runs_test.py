@@ -4,11 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.pretraining.groups import DocumentGroup
-from tests.data.pretraining.streaming.row_support import (
-    CORPUS,
-    Corpus,
-    is_run,
-)
+from tests.data.pretraining.streaming.row_support import CORPUS, Corpus, is_run
 from tests.data.pretraining.support import SEP, assert_share
 
 

@@ -67,7 +67,6 @@ def test_no_code_point_differs(do_lower_case, planes):
 
 
 @hypothesis.given(strategies.text(NEIGHBOURS), strategies.booleans())
-@hypothesis.settings(deadline=None)
 def test_neighbours_act_as_in_python(text, do_lower_case):
     in_graph = cut_in_graph(text + "\n", do_lower_case)
     assert in_graph == cut_in_python(text, do_lower_case)
