@@ -10,10 +10,8 @@ multi_worker_mirrored (with TF_CONFIG). Results go to OUT/INDEX/CASE.npz, each
 worker's own.
 """
 
-import contextlib
 import dataclasses
 import functools
-import json
 import pathlib
 import sys
 from unittest import mock
@@ -23,30 +21,13 @@ import tensorflow as tf
 
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import make_options, read_all
+from tests.support.run_files import results_in
 from tests.training import finetuning_support, squad_support
+from tests.training.support import recorded_metrics
 from training.config.run_options import DeviceOptions
 from training.devices import session, strategy
 from training.finetuning import finetuner
-from training.loop import trainer
 from training.runs import pretraining, questions
-
-
-@contextlib.contextmanager
-def recorded_metrics():
-    """The metrics of all steps, {name: [steps]}, when the block has ended."""
-    rows, metrics = [], {}
-    run_steps = trainer.Trainer.run_steps
-
-    def recorded(self, *args, **kwargs):
-        found = run_steps(self, *args, **kwargs)
-        rows.extend(found[..., 0] / found[..., 1])
-        metrics["names"] = self.metric_names
-        return found
-
-    with mock.patch.object(trainer.Trainer, "run_steps", recorded):
-        yield metrics
-    columns = np.array(rows).T
-    metrics |= dict(zip(metrics.pop("names"), columns, strict=True))
 
 
 def pretrain(goldens, out, device, accumulation=1):
@@ -65,11 +46,8 @@ def pretrain(goldens, out, device, accumulation=1):
                 device=device,
             )
         )
-    text = pathlib.Path(out, "eval_results.txt").read_text("utf-8")
-    evaluation = dict(line.split(" = ") for line in text.splitlines())
-    return metrics | {
-        f"eval/{name}": float(value) for name, value in evaluation.items()
-    }
+    evaluation = results_in(pathlib.Path(out))
+    return metrics | {f"eval/{name}": x for name, x in evaluation.items()}
 
 
 def finetune(goldens, out, device, kind, accumulation=1):
@@ -130,9 +108,7 @@ def answer(goldens, out, device):
     keeping = mock.patch.object(finetuner.Finetuning, "outputs", kept)
     with keeping, recorded_metrics() as metrics:
         questions.run(options)
-    answers = json.loads(
-        pathlib.Path(out, "predictions.json").read_text("utf-8")
-    )
+    answers = squad_support.read_answers(pathlib.Path(out))["predictions"]
     return (
         metrics
         | {f"predict/{name}": value for name, value in found.items()}

@@ -50,17 +50,22 @@ print(json.dumps(function(*map(pathlib.Path, folders), device)))
 """
 
 
+def on_devices(number, function, goldens, folder, **how):
+    """What `function(goldens, folder, device_options)` returns on devices."""
+    folder.mkdir(exist_ok=True)
+    strategy = "one_device" if number == 1 else "mirrored"
+    called = function.__module__, function.__name__, strategy
+    arguments = ON_DEVICES, *called, goldens, folder
+    done = fork_server.python("-c", *arguments, devices=number, **how)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def on_one_and_two_devices(function, goldens, folder):
     """What `function(goldens, folder, device_options)` returns on each."""
-    found = []
-    for devices, strategy in (1, "one_device"), (2, "mirrored"):
-        out = folder / strategy
-        out.mkdir()
-        called = function.__module__, function.__name__
-        arguments = ON_DEVICES, *called, strategy, goldens, out
-        done = fork_server.python("-c", *arguments, devices=devices)
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-    return found
+    return [
+        on_devices(number, function, goldens, folder / f"devices{number}")
+        for number in (1, 2)
+    ]
 
 
 def open_start(options, make_model, **changes):
