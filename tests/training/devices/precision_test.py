@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.config.run_options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions
 from training.devices import gpus, precision, session, strategy
-from training.loop import resuming
-from training.loop.checkpointing import CheckpointManager, ResumePoint
 
 NONE = "flags\t\t: fpu sse2 avx2 fma\n"
 SKYLAKE = "flags\t\t: fpu avx2 avx512f avx512bw avx512_vnni\n"
@@ -137,23 +135,3 @@ def test_workers_that_choose_differently_are_refused(monkeypatch):
     )
     with pytest.raises(ValueError, match=message):
         session._check_flags(cluster, devices, options, {})
-
-
-def test_a_run_that_goes_on_in_another_arithmetic_says_so(tmp_path, caplog):
-    manager = CheckpointManager(str(tmp_path))
-    saved = {"weight": tf.Variable([1.0, 2.0])}
-    options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
-
-    def resume(arithmetic):
-        caplog.clear()
-        point = ResumePoint(0, 0, 12345, 50, arithmetic=arithmetic)
-        return resuming.resume(manager, saved, options, point)
-
-    # Written before the arithmetic was: nothing is known of it.
-    manager.save(saved, ResumePoint(7, 100, 12345, 50))
-    point = resume("bfloat16")
-    assert "was" not in caplog.text
-    assert point.arithmetic == "bfloat16"
-    manager.save(saved, point)
-    assert resume("float32").arithmetic == "float32"
-    assert "arithmetic is float32 now, but was bfloat16 before" in caplog.text
