@@ -1,11 +1,11 @@
 """Paths and checkpoints that do not fit are refused before records are made."""
 
-import json
 import shutil
 
 import pytest
 
 from tests.support.classifier_support import write_table
+from tests.support.model_folders import write_config
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
@@ -105,11 +105,9 @@ def test_a_missing_file_is_refused(goldens, tmp_path, kind, name):
 
 
 def test_an_encoder_of_another_size_is_refused(goldens, tmp_path):
-    config = json.loads((goldens / "bert_config.json").read_text())
-    path = tmp_path / "wide.json"
-    path.write_text(json.dumps(config | {"intermediate_size": 80}))
+    path = write_config(goldens, tmp_path / "wide.json", intermediate_size=80)
     message = "does not fit the configuration:\n.*intermediate/dense/kernel"
-    refused_task(goldens, tmp_path, message, bert_config_file=str(path))
+    refused_task(goldens, tmp_path, message, bert_config_file=path)
 
 
 @pytest.mark.parametrize("change", ["labels", "kind", "config", "head"])
@@ -131,9 +129,8 @@ def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
         (tmp_path / "out/labels.txt").write_text("")
         message = r"out holds a run of another model: .*\(output_weights: "
     elif change == "config":
-        config = json.loads((goldens / "bert_config.json").read_text())
-        config["num_attention_heads"] //= 2
-        (tmp_path / "out/bert_config.json").write_text(json.dumps(config))
+        path = tmp_path / "out/bert_config.json"
+        write_config(goldens, path, num_attention_heads=2)
         message = "out holds a run of another model: num_attention_heads"
     else:
         changes = {"head": "bilstm"}
@@ -222,10 +219,8 @@ def test_questions_are_refused_before_their_records(
 
 
 def test_pairs_for_one_segment_type_are_refused(goldens, tmp_path):
-    config = json.loads((goldens / "first_layer.json").read_text())
-    path = tmp_path / "one.json"
-    path.write_text(json.dumps(config | {"type_vocab_size": 1}))
-    given = {"bert_config_file": str(path), "init_checkpoint": None}
+    path = write_config(goldens, tmp_path / "one.json", type_vocab_size=1)
+    given = {"bert_config_file": path, "init_checkpoint": None}
     message = "needs two segment types.*type_vocab_size 1"
     of_task = {"kind": "pair", "do_predict": False, **given}
     refused_task(goldens, tmp_path, message, **of_task)

@@ -6,7 +6,6 @@ copy of the weights.
 """
 
 import dataclasses
-import functools
 
 import keras
 import numpy as np
@@ -31,9 +30,12 @@ from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
 from tests.support.objectives_support import LENGTH, PREDICTIONS, write_vocab
 from tests.support.objectives_support import write_records as write_unmasked
-from tests.training.finetuning_support import open_start
+from tests.training.finetuning_support import (
+    make_options,
+    make_run,
+    open_start,
+)
 from tests.training.support import golden_records, steps_of
-from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.inference import Evaluator, OutputCollector
 from training.loop import trainer
@@ -382,16 +384,13 @@ def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
 
     monkeypatch.setattr(OutputCollector, "over", no_outputs)
     opened = task_files(tmp_path, "classification")
-    options = finetuner.FinetuningOptions(
-        bert_config_file=str(goldens / "bert_config.json"),
+    options = make_options(
+        *(goldens, tmp_path),
+        init_checkpoint=None,
         max_seq_length=16,
-        train=TrainOptions(
-            output_dir=str(tmp_path), train_batch_size=4, num_train_steps=1
-        ),
-        device=DeviceOptions(),
+        train_batch_size=4,
     )
-    make = functools.partial(TaskModel, kind="classification", num_labels=3)
-    run = finetuner.Finetuning(open_start(options, make))
+    run = make_run(options, num_labels=3)
     run.train(opened) if what == "train" else run.outputs(opened)
     tpu_support.assert_static(seen[0])
     assert seen[0].element_spec["input_ids"].shape[1] == 16

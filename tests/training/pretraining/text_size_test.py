@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 
 import pytest
 
@@ -12,7 +11,7 @@ from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.storage import files
 from modeling.config import BertConfig
-from tests.support.model_folders import change_json
+from tests.support.model_folders import change_json, write_config
 from tests.support.pretraining_support import make_options
 from training.pretraining import text_size
 from training.runs import pretraining
@@ -75,9 +74,8 @@ def test_a_new_model_has_the_vocabulary_of_its_records(options, tmp_path):
 
 def test_a_size_that_is_known_otherwise_stays(options, goldens, tmp_path):
     assert sized(options, init_checkpoint=str(goldens / "model/init")) == 1200
-    shutil.copy(options.bert_config_file, tmp_path / "c.json")
-    change_json(tmp_path / "c.json", vocab_size=64)
-    assert sized(options, bert_config_file=str(tmp_path / "c.json")) == 64
+    config_file = write_config(goldens, tmp_path / "c.json", vocab_size=64)
+    assert sized(options, bert_config_file=config_file) == 64
     for name in "ab":
         files.remove(str(tmp_path / f"{name}.manifest.json"))
     assert sized(options) == 1200

@@ -1,7 +1,6 @@
 """--vocab_file and --bert_config_file where no flag gives them."""
 
 import dataclasses
-import json
 import shutil
 
 import pytest
@@ -11,7 +10,7 @@ from modeling import checkpoints
 from tests.support import huggingface_support as theirs
 from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_original
-from tests.support.model_folders import write_questions
+from tests.support.model_folders import change_json, write_questions
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import (
@@ -89,9 +88,7 @@ def test_a_run_that_goes_on_has_them_too(released, out, tmp_path):
     assert find(out) == in_run
     assert find(out, released) == in_run
     # Dropout may differ, as when its flag is given.
-    config = json.loads((out / "bert_config.json").read_text())
-    config["hidden_dropout_prob"] = 0.3
-    (out / "bert_config.json").write_text(json.dumps(config))
+    change_json(out / "bert_config.json", hidden_dropout_prob=0.3)
     assert find(out, released) == in_run
     # The weights that it began with may be gone, as they are not read again.
     assert find(out, tmp_path / "gone/bert_model.ckpt") == in_run
@@ -115,9 +112,7 @@ def test_a_contradiction_is_refused(released, out):
     with pytest.raises(ValueError, match=r"\(9 -> 1200 tokens\)"):
         find(out, released)
     vocab = str(out / "vocab.txt")
-    config = json.loads((out / "bert_config.json").read_text())
-    config["num_attention_heads"] = 8
-    (out / "bert_config.json").write_text(json.dumps(config))
+    change_json(out / "bert_config.json", num_attention_heads=8)
     message = (
         "--bert_config_file is not given.*out/bert_config.json in --output_dir"
         r".* 8 -> 4\). Give one by --bert_config_file, or another --output_dir"
@@ -232,9 +227,7 @@ def test_vectors_are_the_same_without_both(goldens, vector_options, tmp_path):
 def test_what_does_not_fit_is_named_by_where_it_was_found(
     released, vector_options
 ):
-    config = json.loads((released / "bert_config.json").read_text())
-    config["vocab_size"] = 2000
-    (released / "bert_config.json").write_text(json.dumps(config))
+    change_json(released / "bert_config.json", vocab_size=2000)
     message = f"^{released}/vocab.txt has 1200 wordpieces, but {released}/bert_"
     message += "config.json says vocab_size 2000; give the vocabulary of the m"
     with pytest.raises(ValueError, match=message):
