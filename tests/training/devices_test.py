@@ -116,10 +116,3 @@ def test_two_give_what_one_gives(
                 rounding.assert_near(
                     results[name]["loss"], losses, precision, 2, fall
                 )
-
-
-def test_all_examples_are_answered_once(on_one_device):
-    results = on_one_device("float32", QUICK)
-    assert len(results["classification"]["eval/losses"]) == 19
-    assert len(results["classification"]["predict/predictions"]) == 19
-    assert len(results["squad"]["predict/texts"]) > 20

@@ -7,7 +7,7 @@ import pytest
 from tests.support.classifier_support import write_table
 from tests.support.model_folders import write_config
 from tests.training import squad_support
-from tests.training.finetuning_support import options_of
+from tests.training.finetuning_support import MRPC, options_of
 from training.config.finetuning_options import TrialOptions
 from training.many_runs import suite, trials
 from training.runs import classifier, questions
@@ -110,34 +110,37 @@ def test_an_encoder_of_another_size_is_refused(goldens, tmp_path):
     refused_task(goldens, tmp_path, message, bert_config_file=path)
 
 
-@pytest.mark.parametrize("change", ["labels", "kind", "config", "head"])
-def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
-    write_table(tmp_path / "data", "single")
-    (tmp_path / "out").mkdir()
-    for suffix in (".index", ".data-00000-of-00001"):
-        source = f"{goldens / MNLI.replace('MNLI', 'MRPC')}{suffix}"
-        shutil.copy(source, tmp_path / f"out/model.ckpt-16{suffix}")
-    (tmp_path / "out/labels.txt").write_text("l0\nl1\n")
-    changes = {}
-    if change == "labels":
-        (tmp_path / "out/labels.txt").write_text("l1\nl0\n")
-        message = "out holds a model of the labels l1, l0"
-    elif change == "kind":
-        shutil.rmtree(tmp_path / "data")
-        write_table(tmp_path / "data", "regression")
-        changes = {"task_options": {"kind": "regression"}}
-        (tmp_path / "out/labels.txt").write_text("")
-        message = r"out holds a run of another model: .*\(output_weights: "
-    elif change == "config":
-        path = tmp_path / "out/bert_config.json"
-        write_config(goldens, path, num_attention_heads=2)
-        message = "out holds a run of another model: num_attention_heads"
-    else:
-        changes = {"head": "bilstm"}
-        message = "out holds a run of another model: --head 'linear' -> 'bil"
+OTHER = "out holds a run of another model: "
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("labels", "out holds a model of the labels l1, l0"),
+        ("kind", rf"{OTHER}.*\(output_weights: "),
+        ("config", f"{OTHER}num_attention_heads"),
+        ("head", f"{OTHER}--head 'linear' -> 'bil"),
+    ],
+)
+def test_a_folder_of_another_model_is_refused(
+    goldens, tmp_path, change, message
+):
+    kind = "regression" if change == "kind" else "single"
+    write_table(tmp_path / "data", kind)
+    out = tmp_path / "out"
+    out.mkdir()
+    for path in (goldens / MRPC).parent.glob("model.ckpt-16.*"):
+        shutil.copy(path, out)
+    labels = {"labels": "l1\nl0\n", "kind": ""}.get(change, "l0\nl1\n")
+    (out / "labels.txt").write_text(labels)
+    if change == "config":
+        write_config(goldens, out / "bert_config.json", num_attention_heads=2)
+    changes = {"head": "bilstm"} if change == "head" else {}
     if change != "labels":  # without training, the order of labels.txt counts
-        refused_task(goldens, tmp_path, message, do_train=False, **changes)
-    refused_task(goldens, tmp_path, message, **changes)
+        refused_task(
+            goldens, tmp_path, message, kind, do_train=False, **changes
+        )
+    refused_task(goldens, tmp_path, message, kind, **changes)
 
 
 def test_a_run_that_has_begun_needs_no_first_checkpoint(

@@ -28,8 +28,10 @@ from modeling.kernels import vocabulary
 from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
+from tests.support.model_folders import write_released
 from tests.support.objectives_support import LENGTH, PREDICTIONS, write_vocab
 from tests.support.objectives_support import write_records as write_unmasked
+from tests.support.vectors_support import extracted
 from tests.training.finetuning_support import (
     make_options,
     make_run,
@@ -345,25 +347,16 @@ def test_every_program_looks_words_up_by_a_product(
                 make(**encoder_options)
 
     # They have no --use_tpu: only the strategy tells.
-    config_file = options.bert_config_file
-    same = {"bert_config_file": config_file, "device": options.device}
     with pytest.raises(Made):
-        tuning = finetuner.FinetuningOptions(train=options.train, **same)
+        tuning = make_options(goldens, tmp_path)
         finetuner.Finetuning(open_start(tuning, Model))
     monkeypatch.setattr(pretraining.objectives, "get", lambda name: Model)
     with pytest.raises(Made):
         pretraining.run(options)
     monkeypatch.setattr(extraction, "BertModel", make)
-    of_vectors = extraction.ExtractionOptions(
-        input_file=str(goldens / "extract_features/input.txt"),
-        output_file=str(tmp_path / "vectors"),
-        init_checkpoint=options.init_checkpoint,
-        vocab_file=str(goldens / "vocab.txt"),
-        vectors=VectorOptions(layers=(-1,)),
-        **same,
-    )
+    released = write_released(goldens, tmp_path / "released")
     with pytest.raises(Made):
-        extraction.run(of_vectors)
+        extracted(released, tmp_path, ["the man went to the store"])
 
 
 @pytest.mark.parametrize("what", ["train", "predict"])

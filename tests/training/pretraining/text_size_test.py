@@ -97,7 +97,6 @@ def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
     assert json.loads(text)["vocab_size"] == 10
     assert "vocab_size is 10, as the vocabulary has; " in caplog.text
     assert "480 wordpieces of text" in caplog.text
-    assert "The evaluation reads the records that are trained on" in caplog.text
     # The same flags still name a configuration of 1200.
     later = options.replace(do_train=False)
     pretraining.run(later)

@@ -13,11 +13,6 @@ from tests.support.model_folder_support import write_original
 from tests.support.model_folders import change_json, write_questions
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
-from training.config.finetuning_options import (
-    ClassifierOptions,
-    FinetuningOptions,
-)
-from training.config.run_options import DeviceOptions, TrainOptions
 from training.runs import classifier, pretraining, questions, vectors
 from training.start import description, found_files
 from training.start.source import Source
@@ -180,22 +175,6 @@ def test_the_error_names_where_it_looked(released, out):
         find(out, "nowhere")
 
 
-def test_options_without_any_place_are_refused_at_once(tmp_path):
-    train = TrainOptions(output_dir=str(tmp_path / "new"), num_train_steps=1)
-    message = (
-        "--bert_config_file must have a value other than None: there is no "
-        "--init_checkpoint .* nothing yet in --output_dir=.*/new"
-    )
-    with pytest.raises(ValueError, match=message):
-        ClassifierOptions(
-            task_name="mrpc",
-            data_dir=None,
-            do_train=True,
-            vocab_file="v",
-            finetuning=FinetuningOptions(train=train, device=DeviceOptions()),
-        )
-
-
 def test_questions_are_answered_without_both(
     goldens, released, tmp_path, answered_questions
 ):
@@ -222,16 +201,6 @@ def test_vectors_are_the_same_without_both(goldens, vector_options, tmp_path):
     assert (tmp_path / "one.jsonl").read_bytes() == (
         tmp_path / "other.jsonl"
     ).read_bytes()
-
-
-def test_what_does_not_fit_is_named_by_where_it_was_found(
-    released, vector_options
-):
-    change_json(released / "bert_config.json", vocab_size=2000)
-    message = f"^{released}/vocab.txt has 1200 wordpieces, but {released}/bert_"
-    message += "config.json says vocab_size 2000; give the vocabulary of the m"
-    with pytest.raises(ValueError, match=message):
-        vectors.run(vector_options)
 
 
 def test_a_pretraining_run_keeps_its_vocabulary(
