@@ -97,7 +97,8 @@ def answer(goldens, out, device):
         num_train_epochs=20.5 * 8 / 384,
         predict_batch_size=10,
         init_checkpoint=None,
-    ).replace(device=device)
+        device=device,
+    )
     outputs = finetuner.Finetuning.outputs
     found = {}
 

@@ -19,24 +19,20 @@ LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
 
 def make_options(goldens, output_dir, **changes):
     """Options of a run from the golden pretrained model."""
-    train = {"learning_rate": 1e-3, "train_batch_size": 8} | {
-        name: changes.pop(name)
-        for name in TrainOptions.__dataclass_fields__
-        if name in changes
-    }
-    return finetuner.FinetuningOptions(
-        **{
-            "bert_config_file": str(goldens / "first_layer.json"),
-            "init_checkpoint": str(goldens / "model/trained"),
-            "max_seq_length": 64,
-            "num_train_epochs": 2.0,
-            "train": TrainOptions(
-                output_dir=str(output_dir), num_train_steps=1, **train
-            ),
-            "device": DeviceOptions(),
-            **changes,
-        }
+    usual = finetuner.FinetuningOptions(
+        bert_config_file=str(goldens / "first_layer.json"),
+        init_checkpoint=str(goldens / "model/trained"),
+        max_seq_length=64,
+        num_train_epochs=2.0,
+        train=TrainOptions(
+            output_dir=str(output_dir),
+            train_batch_size=8,
+            learning_rate=1e-3,
+            num_train_steps=1,
+        ),
+        device=DeviceOptions(),
     )
+    return usual.replace(**changes)
 
 
 # Calls a function of a test module on all devices of a process of its own.

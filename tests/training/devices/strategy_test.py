@@ -20,16 +20,11 @@ from training.devices import kinds, strategy
 from training.loop.steps import with_fusion
 
 
-def eight_steps(goldens, folder, device, micro_batches=1):
+def eight_steps(goldens, folder, device):
     """Losses, norms and weights of a training on all devices."""
     devices = strategy.create_strategy(device)
     with devices.scope():
-        metrics, weights = golden_run(
-            goldens,
-            folder,
-            num_train_steps=8,
-            gradient_accumulation_steps=micro_batches,
-        )
+        metrics, weights = golden_run(goldens, folder, num_train_steps=8)
     return {
         "devices": devices.num_replicas_in_sync,
         "loss": metrics["loss"].tolist(),
@@ -38,22 +33,11 @@ def eight_steps(goldens, folder, device, micro_batches=1):
     }
 
 
-def eight_steps_of_micro_batches(*arguments):
-    return eight_steps(*arguments, micro_batches=4)
-
-
-@pytest.mark.parametrize(
-    "train",
-    [
-        eight_steps,
-        pytest.param(eight_steps_of_micro_batches, marks=pytest.mark.all),
-    ],
-)
-def test_two_devices_give_the_same_steps(goldens, tmp_path, train):
+def test_two_devices_give_the_same_steps(goldens, tmp_path):
     one = eight_steps(goldens, tmp_path / "one", DeviceOptions())
     # Clipping takes part: the norm is above 1 in the first steps.
     assert max(one["gradient_norm"]) > 1
-    two = on_devices(2, train, goldens, tmp_path / "two")
+    two = on_devices(2, eight_steps, goldens, tmp_path / "two")
     assert (one["devices"], two["devices"]) == (1, 2)
     np.testing.assert_allclose(two["loss"], one["loss"], atol=rounding.EQUAL)
     np.testing.assert_allclose(

@@ -6,11 +6,10 @@ import random
 import pytest
 
 from data.pretraining import text_facts
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
-from data.pretraining.recipe import Recipe
 from data.storage import files
 from modeling.config import BertConfig
+from tests.data.pretraining.support import recipe_of
 from tests.support.model_folders import change_json, write_config
 from tests.support.pretraining_support import make_options
 from training.pretraining import text_size
@@ -32,12 +31,7 @@ def records(tmp_path):
     in_memory.write_pretraining_data(
         [str(tmp_path / "in.txt")],
         [str(tmp_path / "a"), str(tmp_path / "b")],
-        Recipe(
-            PretrainingDataOptions(
-                max_seq_length=64, max_predictions_per_seq=10, dupe_factor=3
-            ),
-            str(tmp_path / "vocab.txt"),
-        ),
+        recipe_of(tmp_path / "vocab.txt", dupe_factor=3),
     )
     return f"{tmp_path}/a,{tmp_path}/b"
 
