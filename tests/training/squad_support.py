@@ -23,7 +23,6 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
         train_file=str(goldens / f"squad/train-{version}.json"),
         predict_file=str(goldens / f"squad/dev-{version}.json"),
         do_predict=True,
-        version_2_with_negative=version == "v2.0",
         finetuning=FinetuningOptions(
             bert_config_file=str(goldens / "first_layer.json"),
             init_checkpoint=str(goldens / f"squad/finetuned_{version}"),
@@ -38,7 +37,10 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
             device=DeviceOptions(),
         ),
         windows=WindowOptions(96, doc_stride=32, max_query_length=16),
-        answers=AnswerOptions(null_score_diff_threshold=None),
+        answers=AnswerOptions(
+            version_2_with_negative=version == "v2.0",
+            null_score_diff_threshold=None,
+        ),
     )
     return usual.replace(**changes)
 
