@@ -5,7 +5,7 @@ others, only before it computes anything.
 
   python -m tests.training.devices_run GOLDENS OUT STRATEGY PRECISION CASE...
 
-STRATEGY is one_device, mirrored (two logical devices of this CPU) or
+STRATEGY is one_device, mirrored (logical devices of this CPU) or
 multi_worker_mirrored (with TF_CONFIG). Results go to OUT/INDEX/CASE.npz, each
 worker's own.
 """
@@ -17,7 +17,6 @@ import sys
 from unittest import mock
 
 import numpy as np
-import tensorflow as tf
 
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import make_options, read_all
@@ -131,11 +130,6 @@ CASES = {
 def main(goldens, out, kind, precision, *cases):
     """Runs some cases."""
     goldens, out = pathlib.Path(goldens), pathlib.Path(out)
-    if kind == "mirrored":
-        tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * 2,
-        )
     device = DeviceOptions(distribution_strategy=kind, precision=precision)
     cluster = strategy.cluster_of(device)
     index = cluster.index if cluster else 0

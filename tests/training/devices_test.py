@@ -30,6 +30,7 @@ def results_of(goldens, out, kind, precision, cases):
             stdout=log,
             stderr=log,
             env=environment,
+            devices=2 if kind == "mirrored" else 1,
         )
         for log, environment in zip(logs, environments, strict=True)
     ]

@@ -47,32 +47,14 @@ HEAD = "has no output_weights and output_bias"
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"init_checkpoint": "/no/bert_model.ckpt"},
-            "/no/bert_model.ckpt: no checkpoint there",
-        ),
-        (
-            metric("f2"),
-            "--metrics=f2: .*classification are accuracy, f1, micro_f1, mac",
-        ),
-        (
-            metric("f1", labels=["l0", "l1", "l2"]),
-            "--metrics=f1: .*with 3 labels are accuracy, mi",
-        ),
-        (
-            metric("accuracy", "tagging"),
-            "--metrics=accuracy: .*tagging are entity_f1, token_accuracy",
-        ),
-        (
-            {"class_weights": {"l9": 2.0}},
-            "--class_weights has a weight of 'l9', .* one of l0, l1",
-        ),
+        ({"init_checkpoint": "/no/bert.ckpt"}, "^/no/bert.ckpt: no checkpoint"),
+        (metric("f2"), "--metrics=f2: .*classification are accuracy, f1, "),
+        (metric("f1", labels=["l0", "l1", "l2"]), "--metrics=f1: .*3 labels"),
+        (metric("accuracy", "tagging"), "--metrics=accuracy: .* are entity_f1"),
+        ({"class_weights": {"l9": 2.0}}, "--class_weights .*'l9'.*l0, l1"),
         # A head that is not trained.
         ({"do_train": False}, f"{HEAD} for this task"),
-        (
-            {"do_train": False, "init_checkpoint": None},
-            "out holds no checkpoint; train first, or",
-        ),
+        ({"do_train": False, "init_checkpoint": None}, "no checkpoint; train"),
         ({"do_train": False, "init_checkpoint": MNLI}, HEAD),
         # An encoder that would keep its random weights.
         (
@@ -201,10 +183,7 @@ def test_several_tasks_are_refused_before_any(
         ({"train_file": "/no.json"}, "^/no.json: no such SQuAD file"),
         ({"predict_file": "/no.json"}, "^/no.json: no such SQuAD file"),
         ({"init_checkpoint": "/no/bert.ckpt"}, "^/no/bert.ckpt: no checkpoint"),
-        (
-            {"do_train": False, "init_checkpoint": None},
-            "holds no checkpoint; train first",
-        ),
+        ({"do_train": False, "init_checkpoint": None}, "no checkpoint; train"),
         (
             {"do_train": False, "init_checkpoint": "{goldens}/model/trained"},
             "has no cls/squad/output_weights and cls/squad/output_bias for",

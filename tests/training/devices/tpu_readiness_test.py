@@ -348,7 +348,7 @@ def test_every_program_looks_words_up_by_a_product(
 
     # They have no --use_tpu: only the strategy tells.
     with pytest.raises(Made):
-        tuning = make_options(goldens, tmp_path)
+        tuning = make_options(goldens, tmp_path, init_checkpoint=None)
         finetuner.Finetuning(open_start(tuning, Model))
     monkeypatch.setattr(pretraining.objectives, "get", lambda name: Model)
     with pytest.raises(Made):
