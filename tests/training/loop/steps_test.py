@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from data.records.length_batches import trimmed_lengths
-from modeling import BertConfig, PretrainingModel, checkpoints
+from modeling import PretrainingModel, checkpoints
 from tests.support import rounding
 from tests.support.small_model import SMALL
 from tests.training.finetuning_support import on_devices
@@ -116,7 +116,7 @@ def steps_on(goldens, folder, device):
     scale = "loss_scale", "loss_scale_good_steps"
     trained = {"lamb": weights, "sgd_micro": sgd_micro, "tagging": tagging}
     return {
-        "lamb": {name: lamb[name].tolist() for name in LAMB},
+        "lamb": {name: x.tolist() for name, x in lamb.items()},
         "float16": half["loss"].tolist(),
         "loss_scale": [float(saved.read(name)) for name in scale],
         "weights": {
@@ -124,9 +124,6 @@ def steps_on(goldens, folder, device):
             for run, values in trained.items()
         },
     }
-
-
-LAMB = "loss", "gradient_norm"
 
 
 @pytest.fixture(scope="module")
@@ -208,12 +205,7 @@ def test_they_stay_on_two_devices_too(goldens, two_devices):
 
 def is_compiled(num_steps, trims=False, **options):
     """Whether a training of a model of 6 layers of 384 is compiled."""
-    config = BertConfig(
-        vocab_size=9,
-        hidden_size=384,
-        num_hidden_layers=6,
-        num_attention_heads=12,
-    )
+    config = dataclasses.replace(SMALL, num_hidden_layers=6, hidden_size=384)
     options = TrainOptions(
         output_dir="out",
         num_train_steps=num_steps,

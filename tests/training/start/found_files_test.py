@@ -108,10 +108,7 @@ def test_a_contradiction_is_refused(released, out):
         find(out, released)
     vocab = str(out / "vocab.txt")
     change_json(out / "bert_config.json", num_attention_heads=8)
-    message = (
-        "--bert_config_file is not given.*out/bert_config.json in --output_dir"
-        r".* 8 -> 4\). Give one by --bert_config_file, or another --output_dir"
-    )
+    message = r"out/bert_config.json in --output_dir.* 8 -> 4\).*--bert_config_"
     with pytest.raises(ValueError, match=message):
         find(out, released, vocab_file=vocab)
 
@@ -159,10 +156,7 @@ def test_a_model_in_output_dir_is_neither_replaced_nor_left_beside(
 
 def test_the_error_names_where_it_looked(released, out):
     (released / "vocab.txt").unlink()
-    message = (
-        "--vocab_file must have a value other than None: no vocab.txt or "
-        "tokenizer.json is beside .*/released or in .*/out.$"
-    )
+    message = "--vocab_file must .*tokenizer.json is beside .*/released.*/out.$"
     with pytest.raises(ValueError, match=message):
         find(out, released)
     assert find(out, released, needed=["bert_config_file"]) == {

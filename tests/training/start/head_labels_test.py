@@ -178,10 +178,7 @@ def test_other_labels_are_not_trained_in_a_models_own_folder(goldens, tmp_path):
 def test_other_labels_do_not_answer(goldens, tmp_path, form):
     names = ["yes", "no", "maybe"]
     source = form(goldens, tmp_path / "source/model", names, [0, 1, 2])
-    message = (
-        r"has the labels yes, no, maybe \(.*but the task has contradiction, "
-        ".*write the task's labels into that file.*Or train first .--do_train"
-    )
+    message = r"has the labels yes, no, maybe \(.*task has contr.*--do_train"
     with pytest.raises(ValueError, match=message):
         run_mnli(goldens, tmp_path / "out", source)
 
