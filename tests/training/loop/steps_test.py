@@ -10,7 +10,7 @@ import tensorflow as tf
 from data.records.length_batches import trimmed_lengths
 from modeling import PretrainingModel, checkpoints
 from tests.support import rounding
-from tests.support.small_model import SMALL
+from tests.support.small_model import BATCH, SMALL
 from tests.training.finetuning_support import on_devices
 from tests.training.support import (
     Sgd,
@@ -27,17 +27,6 @@ from training.devices import kinds
 from training.devices.strategy import create_strategy
 from training.loop.optimizers import AdamWeightDecay
 from training.loop.steps import with_fusion
-
-IDS = np.array([[5, 6, 7, 8], [9, 8, 7, 0]], np.int32)
-BATCH = {
-    "input_ids": IDS,
-    "input_mask": np.sign(IDS),
-    "segment_ids": IDS // 8,
-    "masked_lm_positions": IDS[:, :1] // 5,
-    "masked_lm_ids": IDS[:, 1:2],
-    "masked_lm_weights": np.ones([2, 1], np.float32),
-    "next_sentence_labels": np.array([[1], [0]], np.int32),
-}
 
 
 def step_in_packs(devices, model, limit):
