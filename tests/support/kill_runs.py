@@ -1,9 +1,9 @@
 """Runs of programs that tests kill, with the checkpoints they save."""
 
-import json
 import sys
 
 from tests.support.kill_support import Run
+from tests.support.model_folders import write_config
 from tests.support.pretraining_support import command
 
 SAVE_STEPS = 4
@@ -44,10 +44,8 @@ def make_classifier(goldens, folder, epochs, *flags, **options):
 
 
 def make_pretraining(goldens, folder, num_steps, *flags, save_steps=SAVE_STEPS):
-    config = json.loads((goldens / "first_layer.json").read_text())
-    config |= {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    path = folder.parent / "config.json"
-    path.write_text(json.dumps(config))
+    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    path = write_config(goldens, folder.parent / "config.json", **dropout)
     arguments = command(
         goldens,
         folder,

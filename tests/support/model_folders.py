@@ -24,6 +24,13 @@ def change_json(path, **changes):
     return before
 
 
+def write_config(goldens, path, **changes):
+    """Writes the configuration of one layer with changes; returns its path."""
+    config = json.loads((goldens / "first_layer.json").read_text("utf-8"))
+    path.write_text(json.dumps(config | changes), "utf-8")
+    return str(path)
+
+
 def description_of(kind, **facts):
     """task.json of a model of a kind."""
     usual = {

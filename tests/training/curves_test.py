@@ -59,18 +59,15 @@ def test_seeds_are_a_mean_with_a_band(runs, drawn):
     ]
     ((steps, low, high),) = bands
     assert steps == [10, 20]
-    assert low == pytest.approx([0.2, 0.1]) and high == pytest.approx(
-        [0.4, 0.2]
-    )
+    assert low == pytest.approx([0.2, 0.1])
+    assert high == pytest.approx([0.4, 0.2])
     assert image.imread(f"{runs}/a.png").std() > 0
 
 
 def test_steps_that_a_seed_lacks_are_told(runs, drawn, caplog):
     events.write_scalars(f"{runs}/rate1-seed2", {"loss": 1.0}, 30)
     curves.draw(curves.read([f"{runs}/rate1-seed*"]), f"{runs}/a.png", ["loss"])
-    assert f"{runs}/rate1, loss: 2 of 3 steps are drawn, which all 2 seeds" in (
-        caplog.text
-    )
+    assert f"{runs}/rate1, loss: 2 of 3 steps are drawn" in caplog.text
 
 
 def test_the_last_value_of_a_step_counts(runs, drawn):

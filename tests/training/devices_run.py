@@ -5,48 +5,28 @@ others, only before it computes anything.
 
   python -m tests.training.devices_run GOLDENS OUT STRATEGY PRECISION CASE...
 
-STRATEGY is one_device, mirrored (two logical devices of this CPU) or
+STRATEGY is one_device, mirrored (logical devices of this CPU) or
 multi_worker_mirrored (with TF_CONFIG). Results go to OUT/INDEX/CASE.npz, each
 worker's own.
 """
 
-import contextlib
 import dataclasses
 import functools
-import json
 import pathlib
 import sys
 from unittest import mock
 
 import numpy as np
-import tensorflow as tf
 
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import make_options, read_all
+from tests.support.run_files import results_in
 from tests.training import finetuning_support, squad_support
+from tests.training.support import recorded_metrics
 from training.config.run_options import DeviceOptions
 from training.devices import session, strategy
 from training.finetuning import finetuner
-from training.loop import trainer
 from training.runs import pretraining, questions
-
-
-@contextlib.contextmanager
-def recorded_metrics():
-    """The metrics of all steps, {name: [steps]}, when the block has ended."""
-    rows, metrics = [], {}
-    run_steps = trainer.Trainer.run_steps
-
-    def recorded(self, *args, **kwargs):
-        found = run_steps(self, *args, **kwargs)
-        rows.extend(found[..., 0] / found[..., 1])
-        metrics["names"] = self.metric_names
-        return found
-
-    with mock.patch.object(trainer.Trainer, "run_steps", recorded):
-        yield metrics
-    columns = np.array(rows).T
-    metrics |= dict(zip(metrics.pop("names"), columns, strict=True))
 
 
 def pretrain(goldens, out, device, accumulation=1):
@@ -65,11 +45,8 @@ def pretrain(goldens, out, device, accumulation=1):
                 device=device,
             )
         )
-    text = pathlib.Path(out, "eval_results.txt").read_text("utf-8")
-    evaluation = dict(line.split(" = ") for line in text.splitlines())
-    return metrics | {
-        f"eval/{name}": float(value) for name, value in evaluation.items()
-    }
+    evaluation = results_in(pathlib.Path(out))
+    return metrics | {f"eval/{name}": x for name, x in evaluation.items()}
 
 
 def finetune(goldens, out, device, kind, accumulation=1):
@@ -119,7 +96,8 @@ def answer(goldens, out, device):
         num_train_epochs=20.5 * 8 / 384,
         predict_batch_size=10,
         init_checkpoint=None,
-    ).replace(device=device)
+        device=device,
+    )
     outputs = finetuner.Finetuning.outputs
     found = {}
 
@@ -130,9 +108,7 @@ def answer(goldens, out, device):
     keeping = mock.patch.object(finetuner.Finetuning, "outputs", kept)
     with keeping, recorded_metrics() as metrics:
         questions.run(options)
-    answers = json.loads(
-        pathlib.Path(out, "predictions.json").read_text("utf-8")
-    )
+    answers = squad_support.read_answers(pathlib.Path(out))["predictions"]
     return (
         metrics
         | {f"predict/{name}": value for name, value in found.items()}
@@ -154,11 +130,6 @@ CASES = {
 def main(goldens, out, kind, precision, *cases):
     """Runs some cases."""
     goldens, out = pathlib.Path(goldens), pathlib.Path(out)
-    if kind == "mirrored":
-        tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * 2,
-        )
     device = DeviceOptions(distribution_strategy=kind, precision=precision)
     cluster = strategy.cluster_of(device)
     index = cluster.index if cluster else 0

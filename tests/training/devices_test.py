@@ -30,6 +30,7 @@ def results_of(goldens, out, kind, precision, cases):
             stdout=log,
             stderr=log,
             env=environment,
+            devices=2 if kind == "mirrored" else 1,
         )
         for log, environment in zip(logs, environments, strict=True)
     ]
@@ -116,10 +117,3 @@ def test_two_give_what_one_gives(
                 rounding.assert_near(
                     results[name]["loss"], losses, precision, 2, fall
                 )
-
-
-def test_all_examples_are_answered_once(on_one_device):
-    results = on_one_device("float32", QUICK)
-    assert len(results["classification"]["eval/losses"]) == 19
-    assert len(results["classification"]["predict/predictions"]) == 19
-    assert len(results["squad"]["predict/texts"]) > 20

@@ -1,13 +1,13 @@
 """Paths and checkpoints that do not fit are refused before records are made."""
 
-import json
 import shutil
 
 import pytest
 
 from tests.support.classifier_support import write_table
+from tests.support.model_folders import write_config
 from tests.training import squad_support
-from tests.training.finetuning_support import options_of
+from tests.training.finetuning_support import MRPC, options_of
 from training.config.finetuning_options import TrialOptions
 from training.many_runs import suite, trials
 from training.runs import classifier, questions
@@ -47,32 +47,14 @@ HEAD = "has no output_weights and output_bias"
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"init_checkpoint": "/no/bert_model.ckpt"},
-            "/no/bert_model.ckpt: no checkpoint there",
-        ),
-        (
-            metric("f2"),
-            "--metrics=f2: .*classification are accuracy, f1, micro_f1, mac",
-        ),
-        (
-            metric("f1", labels=["l0", "l1", "l2"]),
-            "--metrics=f1: .*with 3 labels are accuracy, mi",
-        ),
-        (
-            metric("accuracy", "tagging"),
-            "--metrics=accuracy: .*tagging are entity_f1, token_accuracy",
-        ),
-        (
-            {"class_weights": {"l9": 2.0}},
-            "--class_weights has a weight of 'l9', .* one of l0, l1",
-        ),
+        ({"init_checkpoint": "/no/bert.ckpt"}, "^/no/bert.ckpt: no checkpoint"),
+        (metric("f2"), "--metrics=f2: .*classification are accuracy, f1, "),
+        (metric("f1", labels=["l0", "l1", "l2"]), "--metrics=f1: .*3 labels"),
+        (metric("accuracy", "tagging"), "--metrics=accuracy: .* are entity_f1"),
+        ({"class_weights": {"l9": 2.0}}, "--class_weights .*'l9'.*l0, l1"),
         # A head that is not trained.
         ({"do_train": False}, f"{HEAD} for this task"),
-        (
-            {"do_train": False, "init_checkpoint": None},
-            "out holds no checkpoint; train first, or",
-        ),
+        ({"do_train": False, "init_checkpoint": None}, "no checkpoint; train"),
         ({"do_train": False, "init_checkpoint": MNLI}, HEAD),
         # An encoder that would keep its random weights.
         (
@@ -105,42 +87,42 @@ def test_a_missing_file_is_refused(goldens, tmp_path, kind, name):
 
 
 def test_an_encoder_of_another_size_is_refused(goldens, tmp_path):
-    config = json.loads((goldens / "bert_config.json").read_text())
-    path = tmp_path / "wide.json"
-    path.write_text(json.dumps(config | {"intermediate_size": 80}))
+    path = write_config(goldens, tmp_path / "wide.json", intermediate_size=80)
     message = "does not fit the configuration:\n.*intermediate/dense/kernel"
-    refused_task(goldens, tmp_path, message, bert_config_file=str(path))
+    refused_task(goldens, tmp_path, message, bert_config_file=path)
 
 
-@pytest.mark.parametrize("change", ["labels", "kind", "config", "head"])
-def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
-    write_table(tmp_path / "data", "single")
-    (tmp_path / "out").mkdir()
-    for suffix in (".index", ".data-00000-of-00001"):
-        source = f"{goldens / MNLI.replace('MNLI', 'MRPC')}{suffix}"
-        shutil.copy(source, tmp_path / f"out/model.ckpt-16{suffix}")
-    (tmp_path / "out/labels.txt").write_text("l0\nl1\n")
-    changes = {}
-    if change == "labels":
-        (tmp_path / "out/labels.txt").write_text("l1\nl0\n")
-        message = "out holds a model of the labels l1, l0"
-    elif change == "kind":
-        shutil.rmtree(tmp_path / "data")
-        write_table(tmp_path / "data", "regression")
-        changes = {"task_options": {"kind": "regression"}}
-        (tmp_path / "out/labels.txt").write_text("")
-        message = r"out holds a run of another model: .*\(output_weights: "
-    elif change == "config":
-        config = json.loads((goldens / "bert_config.json").read_text())
-        config["num_attention_heads"] //= 2
-        (tmp_path / "out/bert_config.json").write_text(json.dumps(config))
-        message = "out holds a run of another model: num_attention_heads"
-    else:
-        changes = {"head": "bilstm"}
-        message = "out holds a run of another model: --head 'linear' -> 'bil"
+OTHER = "out holds a run of another model: "
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("labels", "out holds a model of the labels l1, l0"),
+        ("kind", rf"{OTHER}.*\(output_weights: "),
+        ("config", f"{OTHER}num_attention_heads"),
+        ("head", f"{OTHER}--head 'linear' -> 'bil"),
+    ],
+)
+def test_a_folder_of_another_model_is_refused(
+    goldens, tmp_path, change, message
+):
+    kind = "regression" if change == "kind" else "single"
+    write_table(tmp_path / "data", kind)
+    out = tmp_path / "out"
+    out.mkdir()
+    for path in (goldens / MRPC).parent.glob("model.ckpt-16.*"):
+        shutil.copy(path, out)
+    labels = {"labels": "l1\nl0\n", "kind": ""}.get(change, "l0\nl1\n")
+    (out / "labels.txt").write_text(labels)
+    if change == "config":
+        write_config(goldens, out / "bert_config.json", num_attention_heads=2)
+    changes = {"head": "bilstm"} if change == "head" else {}
     if change != "labels":  # without training, the order of labels.txt counts
-        refused_task(goldens, tmp_path, message, do_train=False, **changes)
-    refused_task(goldens, tmp_path, message, **changes)
+        refused_task(
+            goldens, tmp_path, message, kind, do_train=False, **changes
+        )
+    refused_task(goldens, tmp_path, message, kind, **changes)
 
 
 def test_a_run_that_has_begun_needs_no_first_checkpoint(
@@ -201,10 +183,7 @@ def test_several_tasks_are_refused_before_any(
         ({"train_file": "/no.json"}, "^/no.json: no such SQuAD file"),
         ({"predict_file": "/no.json"}, "^/no.json: no such SQuAD file"),
         ({"init_checkpoint": "/no/bert.ckpt"}, "^/no/bert.ckpt: no checkpoint"),
-        (
-            {"do_train": False, "init_checkpoint": None},
-            "holds no checkpoint; train first",
-        ),
+        ({"do_train": False, "init_checkpoint": None}, "no checkpoint; train"),
         (
             {"do_train": False, "init_checkpoint": "{goldens}/model/trained"},
             "has no cls/squad/output_weights and cls/squad/output_bias for",
@@ -222,10 +201,8 @@ def test_questions_are_refused_before_their_records(
 
 
 def test_pairs_for_one_segment_type_are_refused(goldens, tmp_path):
-    config = json.loads((goldens / "first_layer.json").read_text())
-    path = tmp_path / "one.json"
-    path.write_text(json.dumps(config | {"type_vocab_size": 1}))
-    given = {"bert_config_file": str(path), "init_checkpoint": None}
+    path = write_config(goldens, tmp_path / "one.json", type_vocab_size=1)
+    given = {"bert_config_file": path, "init_checkpoint": None}
     message = "needs two segment types.*type_vocab_size 1"
     of_task = {"kind": "pair", "do_predict": False, **given}
     refused_task(goldens, tmp_path, message, **of_task)

@@ -22,24 +22,20 @@ LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
 
 def make_options(goldens, output_dir, **changes):
     """Options of a run from the golden pretrained model."""
-    train = {"learning_rate": 1e-3, "train_batch_size": 8} | {
-        name: changes.pop(name)
-        for name in TrainOptions.__dataclass_fields__
-        if name in changes
-    }
-    return finetuner.FinetuningOptions(
-        **{
-            "bert_config_file": str(goldens / "first_layer.json"),
-            "init_checkpoint": str(goldens / "model/trained"),
-            "max_seq_length": 64,
-            "num_train_epochs": 2.0,
-            "train": TrainOptions(
-                output_dir=str(output_dir), num_train_steps=1, **train
-            ),
-            "device": DeviceOptions(),
-            **changes,
-        }
+    usual = finetuner.FinetuningOptions(
+        bert_config_file=str(goldens / "first_layer.json"),
+        init_checkpoint=str(goldens / "model/trained"),
+        max_seq_length=64,
+        num_train_epochs=2.0,
+        train=TrainOptions(
+            output_dir=str(output_dir),
+            train_batch_size=8,
+            learning_rate=1e-3,
+            num_train_steps=1,
+        ),
+        device=DeviceOptions(),
     )
+    return usual.replace(**changes)
 
 
 # Calls a function of a test module on all devices of a process of its own.
@@ -53,17 +49,22 @@ print(json.dumps(function(*map(pathlib.Path, folders), device)))
 """
 
 
+def on_devices(number, function, goldens, folder, **how):
+    """What `function(goldens, folder, device_options)` returns on devices."""
+    folder.mkdir(exist_ok=True)
+    strategy = "one_device" if number == 1 else "mirrored"
+    called = function.__module__, function.__name__, strategy
+    arguments = ON_DEVICES, *called, goldens, folder
+    done = fork_server.python("-c", *arguments, devices=number, **how)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def on_one_and_two_devices(function, goldens, folder):
     """What `function(goldens, folder, device_options)` returns on each."""
-    found = []
-    for devices, strategy in (1, "one_device"), (2, "mirrored"):
-        out = folder / strategy
-        out.mkdir()
-        called = function.__module__, function.__name__
-        arguments = ON_DEVICES, *called, strategy, goldens, out
-        done = fork_server.python("-c", *arguments, devices=devices)
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-    return found
+    return [
+        on_devices(number, function, goldens, folder / f"devices{number}")
+        for number in (1, 2)
+    ]
 
 
 def open_start(options, make_model, **changes):

@@ -50,30 +50,20 @@ def test_a_batch_has_more_rows_if_they_are_short():
     ]
 
 
-def test_after_an_interrupt_no_further_batch_is_begun():
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_after_an_interrupt_or_error_no_further_batch_is_begun(error):
     begun = []
 
     def compute(rows):
         begun.append(rows)
         time.sleep(0.01)
+        if error is MemoryError:
+            raise MemoryError(rows[0])
         return rows
 
     def interrupt(number):
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(999)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error, match="999"):  # the longest is the first
         in_order(range(1000), compute, length=int, batch_size=1, done=interrupt)
-    assert len(begun) < 100
-
-
-def test_after_an_error_no_further_batch_is_begun():
-    begun = []
-
-    def compute(rows):
-        begun.append(rows)
-        time.sleep(0.01)
-        raise MemoryError(rows[0])
-
-    with pytest.raises(MemoryError, match="999"):
-        in_order(range(1000), compute, length=int, batch_size=1)
     assert len(begun) < 100

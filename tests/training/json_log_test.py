@@ -11,12 +11,6 @@ from tests.support import fork_server
 from training.json_log import JsonFormatter
 
 
-def entries(*flags):
-    command = "build_vocab.py", "--log_format=json", *flags
-    done = fork_server.cold_python(*command, code=1)
-    return [json.loads(line) for line in done.stderr.splitlines()]
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -25,7 +19,9 @@ def entries(*flags):
     ],
 )
 def test_an_error_that_ends_a_program_is_one_object(flags, said):
-    (entry,) = entries(*flags)
+    command = "build_vocab.py", "--log_format=json", *flags
+    done = fork_server.cold_python(*command, code=1)
+    entry = json.loads(done.stderr)
     assert said in entry["message"]
     assert entry["level"] == "ERROR"
     assert datetime.datetime.fromisoformat(entry["time"]).tzinfo

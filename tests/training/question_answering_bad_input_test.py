@@ -68,10 +68,6 @@ def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
     ("changes", "message"),
     [
         ({"do_predict": False}, "At least one of `do_train` or `do_predict` "),
-        (
-            {"do_train": True, "train_file": None},
-            "If `do_train` is True, then `train_file` must be specified.",
-        ),
         ({"predict_file": None}, "If `do_predict` is True, then `predict_file"),
         (
             {
@@ -83,10 +79,7 @@ def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
             "If `eval_every_steps` is True, then `predict_file` must be spec",
         ),
         ({"tfds": "squad"}, "--tfds=squad contradicts --train_file="),
-        (
-            {"find_null_threshold": True},
-            "--find_null_threshold needs --version_2_with_negative and --do_",
-        ),
+        ({"find_null_threshold": True}, "--find_null_threshold needs --vers"),
         (
             {
                 "find_null_threshold": True,
@@ -106,14 +99,9 @@ def test_flags_that_do_not_fit_each_other(goldens, tmp_path, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"max_query_length": 93},
-            "The max_seq_length (96) must be greater than max_query_length "
-            "(93) + 3",
-        ),
+        ({"max_query_length": 93}, "The max_seq_length (96) must be great"),
         ({"max_seq_length": 384}, "--max_seq_length=384, but the model of "),
         ({"doc_stride": 0}, "--doc_stride=0; it must be at least 1."),
-        ({"n_best_size": 0}, "--n_best_size=0; it must be at least 1."),
     ],
 )
 def test_bad_input_is_refused(goldens, tmp_path, changes, message):

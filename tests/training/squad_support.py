@@ -11,10 +11,6 @@ from training.config.run_options import DeviceOptions, TrainOptions
 from training.config.squad_options import SquadOptions
 from training.runs import questions
 
-OPTION_NAMES = FinetuningOptions.__dataclass_fields__
-ANSWER_NAMES = AnswerOptions.__dataclass_fields__
-TRAIN_NAMES = TrainOptions.__dataclass_fields__
-
 # Scores of the golden model are about 3, each with an error of EQUAL times as
 # much. A difference of four has twice the deviation of one.
 LOGIT = 3 * rounding.EQUAL
@@ -22,43 +18,31 @@ LOGIT = 3 * rounding.EQUAL
 
 def make_options(goldens, output_dir, version="v1.1", **changes):
     """Options for the golden files, in windows of 96 with a stride of 32."""
-    changes = {
-        "bert_config_file": str(goldens / "first_layer.json"),
-        "init_checkpoint": str(goldens / f"squad/finetuned_{version}"),
-        "max_seq_length": 96,
-        "train_batch_size": 8,
-        "num_train_epochs": 1.0,
-        "learning_rate": 1e-4,
-        "do_predict": True,
-        "predict_file": str(goldens / f"squad/dev-{version}.json"),
-        "train_file": str(goldens / f"squad/train-{version}.json"),
-        "version_2_with_negative": version == "v2.0",
-    } | changes
-
-    def taken(names):
-        return {name: changes.pop(name) for name in names if name in changes}
-
-    train = TrainOptions(
-        output_dir=str(output_dir), num_train_steps=1, **taken(TRAIN_NAMES)
-    )
-    finetuning = FinetuningOptions(
-        train=train,
-        device=DeviceOptions(),
-        **taken(OPTION_NAMES),
-    )
-    windows = {
-        "max_seq_length": finetuning.max_seq_length,
-        "doc_stride": 32,
-        "max_query_length": 16,
-    }
-    answers = {"null_score_diff_threshold": None}
-    return SquadOptions(
+    usual = SquadOptions(
         vocab_file=str(goldens / "vocab.txt"),
-        finetuning=finetuning,
-        windows=WindowOptions(**windows | taken(windows)),
-        answers=AnswerOptions(**answers | taken(ANSWER_NAMES)),
-        **changes,
+        train_file=str(goldens / f"squad/train-{version}.json"),
+        predict_file=str(goldens / f"squad/dev-{version}.json"),
+        do_predict=True,
+        finetuning=FinetuningOptions(
+            bert_config_file=str(goldens / "first_layer.json"),
+            init_checkpoint=str(goldens / f"squad/finetuned_{version}"),
+            max_seq_length=96,
+            num_train_epochs=1.0,
+            train=TrainOptions(
+                output_dir=str(output_dir),
+                train_batch_size=8,
+                learning_rate=1e-4,
+                num_train_steps=1,
+            ),
+            device=DeviceOptions(),
+        ),
+        windows=WindowOptions(96, doc_stride=32, max_query_length=16),
+        answers=AnswerOptions(
+            version_2_with_negative=version == "v2.0",
+            null_score_diff_threshold=None,
+        ),
     )
+    return usual.replace(**changes)
 
 
 def run(goldens, output_dir, version="v1.1", **changes):

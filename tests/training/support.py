@@ -1,5 +1,7 @@
 """A trainer on the golden model and records, shared by several tests."""
 
+import contextlib
+import dataclasses
 import json
 import socket
 import time
@@ -30,6 +32,7 @@ def golden_run(
     shuffle_window=1,
     offset=0,
     clock=time.monotonic,
+    evaluate=None,
     **options,
 ):
     """Trains as the golden trajectory did; call it in a strategy's scope.
@@ -44,6 +47,7 @@ def golden_run(
       shuffle_window: of the records.
       offset: examples to leave out at the beginning.
       clock: see `trainer.Trainer`.
+      evaluate: likewise.
       options: of the loop, where they differ.
 
     Returns:
@@ -58,21 +62,20 @@ def golden_run(
         num_warmup_steps=10,
         **options,
     )
-    trainer = loop.Trainer(model, train_options, clock=clock)
+    trainer = loop.Trainer(model, train_options, evaluate, clock)
     opened = golden_records(goldens)
-    history = _recorded_metrics(trainer)
-    trainer.train(
-        lambda first_example, shard: input_pipeline.training_batches(
-            opened,
-            batch_size=16,
-            seed=1,
-            first_example=offset + first_example,
-            shard=shard,
-            shuffle_window=shuffle_window,
-        ),
-        num_examples=opened.count,
-    )
-    metrics = _metrics_of_steps(history, trainer.metric_names)
+    with recorded_metrics() as metrics:
+        trainer.train(
+            lambda first_example, shard: input_pipeline.training_batches(
+                opened,
+                batch_size=16,
+                seed=1,
+                first_example=offset + first_example,
+                shard=shard,
+                shuffle_window=shuffle_window,
+            ),
+            num_examples=opened.count,
+        )
     return metrics, {n: v.numpy() for n, v in variables.items()}
 
 
@@ -91,45 +94,40 @@ def golden_records(goldens):
     )
 
 
-def _metrics_of_steps(history, names):
-    stacked = np.concatenate(history) if history else np.zeros((0, 7, 2))
-    with np.errstate(invalid="ignore"):  # a skipped update has no norm: nan
-        return {
-            name: stacked[:, i, 0] / stacked[:, i, 1]
-            for i, name in enumerate(names)
-        }
+@contextlib.contextmanager
+def recorded_metrics():
+    """The metrics of all steps, {name: [steps]}, when the block has ended."""
+    names, rows, metrics = [], [], {}
+    run_steps = loop.Trainer.run_steps
+
+    def recorded(self, *args, **kwargs):
+        found = run_steps(self, *args, **kwargs)
+        with np.errstate(invalid="ignore"):  # a skipped update has no norm: nan
+            rows.extend(found[..., 0] / found[..., 1])
+        names[:] = self.metric_names
+        return found
+
+    with mock.patch.object(loop.Trainer, "run_steps", recorded):
+        yield metrics
+    metrics |= dict(zip(names, np.array(rows).T, strict=True))
 
 
 def _model(goldens, num_layers, dropout, dtype, options):
     """The model with the golden first weights, and its variables by name."""
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    changes = {
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-        "num_hidden_layers": num_layers,
-    }
+    config = dataclasses.replace(
+        BertConfig.from_json_file(str(goldens / "bert_config.json")),
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        num_hidden_layers=num_layers,
+    )
     model = PretrainingModel(
-        BertConfig.from_dict(config.to_dict() | changes),
+        config,
         dtype=dtype,
         gradient_checkpointing=options.get("gradient_checkpointing", False),
     )
     variables = checkpoints.variables_by_name(model.layers)
     checkpoints.init_from_checkpoint(str(goldens / "model/init"), variables)
     return model, variables
-
-
-def _recorded_metrics(trainer):
-    """A list that receives the metrics of each later call of `run_steps`."""
-    history = []
-    run_steps = trainer.run_steps
-
-    def recorded(iterator, **call):
-        metrics = run_steps(iterator, **call)
-        history.append(metrics)
-        return metrics
-
-    trainer.run_steps = recorded
-    return history
 
 
 def assert_losses_near(losses, golden, dtype, num_layers=3):
@@ -239,11 +237,6 @@ def first_model(goldens, kind="classification"):
     if kind == "tagging":
         batch["label_ids"] = rng.integers(0, 2, ids.shape)
     config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
-    changes = {
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-    }
-    config = BertConfig.from_dict(config.to_dict() | changes)
     model = TaskModel(config, kind=kind, num_labels=2)
     model._head_dropout = 0.0
     for variable in checkpoints.variables_by_name(model.layers).values():
@@ -267,16 +260,12 @@ def assert_same_weights(got, want, share):
             assert np.abs(got[name] - value).max() <= bound, name
 
 
-def assert_near_weights(got, want):
+def assert_near_weights(got, want, atol=rounding.EQUAL, rtol=rounding.EQUAL):
     """Equal except for the order of sums."""
     assert got.keys() == want.keys()
     for name, value in want.items():
         np.testing.assert_allclose(
-            got[name],
-            value,
-            atol=rounding.EQUAL,
-            rtol=rounding.EQUAL,
-            err_msg=name,
+            got[name], value, atol=atol, rtol=rtol, err_msg=name
         )
 
 

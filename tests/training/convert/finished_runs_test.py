@@ -24,8 +24,13 @@ from tests.support.model_folders import (
 from tests.support.serving_support import finished_run
 
 
-def run_dir(goldens, tmp_path, model, *, labels=()):
-    """What a run leaves in its output_dir, for some model."""
+def run_dir(goldens, tmp_path, kind, num_labels=3, *, labels=()):
+    """What a run leaves in its output_dir, for a model of a kind."""
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    if kind == "span":
+        model = SpanModel(config)
+    else:
+        model = TaskModel(config, kind, num_labels)
     path = tmp_path / "out"
     values = {n: v.numpy() for n, v in variables_of(model).items()}
     values |= {f"{n}/adam_m": np.zeros_like(x) for n, x in values.items()}
@@ -38,11 +43,6 @@ def run_dir(goldens, tmp_path, model, *, labels=()):
     return path
 
 
-@pytest.fixture
-def config(goldens):
-    return BertConfig.from_json_file(str(goldens / "bert_config.json"))
-
-
 @pytest.mark.parametrize(
     ("kind", "of_what", "problem_type"),
     [
@@ -52,11 +52,10 @@ def config(goldens):
     ],
 )
 def test_a_finished_run_says_what_it_is(
-    goldens, config, tmp_path, kind, of_what, problem_type
+    goldens, tmp_path, kind, of_what, problem_type
 ):
     labels = ["no", "yes", "perhaps"]
-    model = TaskModel(config, kind, 3)
-    source = run_dir(goldens, tmp_path, model, labels=labels)
+    source = run_dir(goldens, tmp_path, kind, labels=labels)
     description_of(
         kind,
         labels=labels,
@@ -89,10 +88,9 @@ def test_a_finished_run_says_what_it_is(
 
 
 def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
-    goldens, config, tmp_path
+    goldens, tmp_path
 ):
-    model = TaskModel(config, "tagging", 3)
-    source = run_dir(goldens, tmp_path, model, labels=["O", "A", "B"])
+    source = run_dir(goldens, tmp_path, "tagging", labels=["O", "A", "B"])
     chosen = source / "trial-2"
     chosen.mkdir()
     for name in "vocab.txt", "bert_config.json", "labels.txt":
@@ -115,8 +113,8 @@ def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
     )
 
 
-def test_a_regression_has_one_nameless_output(goldens, config, tmp_path):
-    source = run_dir(goldens, tmp_path, TaskModel(config, "regression", 1))
+def test_a_regression_has_one_nameless_output(goldens, tmp_path):
+    source = run_dir(goldens, tmp_path, "regression", 1)
     target = convert(source, tmp_path / "target", kind="regression")
     values = json.loads((target / "config.json").read_text())
     assert values["problem_type"] == "regression"
@@ -124,17 +122,16 @@ def test_a_regression_has_one_nameless_output(goldens, config, tmp_path):
     assert not (convert(target, tmp_path / "ours") / "labels.txt").exists()
 
 
-def test_a_choice_has_no_labels(goldens, config, tmp_path):
-    model = TaskModel(config, "choice", 4)
-    source = run_dir(goldens, tmp_path, model, labels="0123")
+def test_a_choice_has_no_labels(goldens, tmp_path):
+    source = run_dir(goldens, tmp_path, "choice", 4, labels="0123")
     target = convert(source, tmp_path / "target", kind="choice")
     values = json.loads((target / "config.json").read_text())
     assert values["architectures"] == ["BertForMultipleChoice"]
     assert "id2label" not in values
 
 
-def test_a_span_head_answers_questions(goldens, config, tmp_path):
-    source = run_dir(goldens, tmp_path, SpanModel(config))
+def test_a_span_head_answers_questions(goldens, tmp_path):
+    source = run_dir(goldens, tmp_path, "span")
     target = convert(source, tmp_path / "target")
     values = json.loads((target / "config.json").read_text())
     assert values["architectures"] == ["BertForQuestionAnswering"]
@@ -171,9 +168,9 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     assert model_folder.find(str(theirs)).description is None
 
 
-def test_labels_of_a_file_take_the_place_of_numbers(goldens, config, tmp_path):
-    model = TaskModel(config, "classification", 2)
-    source = run_dir(goldens, tmp_path, model, labels=["LABEL_0", "LABEL_1"])
+def test_labels_of_a_file_take_the_place_of_numbers(goldens, tmp_path):
+    numbers = ["LABEL_0", "LABEL_1"]
+    source = run_dir(goldens, tmp_path, "classification", 2, labels=numbers)
     (tmp_path / "labels.txt").write_text("neg\npos\n")
     said = {"labels_file": str(tmp_path / "labels.txt")}
     said |= {"kind": "classification", "output_format": "original"}
@@ -189,9 +186,8 @@ def test_labels_of_a_file_take_the_place_of_numbers(goldens, config, tmp_path):
     refused(message, target, wrong, **said)
 
 
-def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
-    model = TaskModel(config, "classification", 3)
-    source = run_dir(goldens, tmp_path, model, labels=["a", "b"])
+def test_what_it_cannot_know_it_asks_for(goldens, tmp_path):
+    source = run_dir(goldens, tmp_path, "classification", labels="ab")
     places = source, tmp_path / "target"
     refused("an output layer .of a kind that no.*--kind if it is", *places)
     message = "labels.txt has 2 labels, but .* has 3; .*--labels_file"
@@ -205,10 +201,10 @@ def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
         refused(message, *places, FileNotFoundError, kind="tagging")
 
 
-def test_a_head_on_a_frozen_encoder_is_refused(goldens, config, tmp_path):
+def test_a_head_on_a_frozen_encoder_is_refused(goldens, tmp_path):
     head = {"feature_based": "second_to_last", "head": "linear"}
     (tmp_path / "out").mkdir()
     (tmp_path / "out/head.json").write_text(json.dumps(head))
-    source = run_dir(goldens, tmp_path, TaskModel(config, "tagging", 3))
+    source = run_dir(goldens, tmp_path, "tagging")
     message = "head.json: the head .*second_to_last.* no counterpart"
     refused(message, source, tmp_path / "target", kind="tagging")

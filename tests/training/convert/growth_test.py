@@ -101,25 +101,6 @@ def test_a_word_of_unknown_characters_begins_as_unk(goldens, convert, caplog):
     assert "1 words have no wordpieces but [UNK]" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["ok", "Stent"], "1 of 2 words.*lower-cased.*'Stent' becomes 'stent'"),
-        (["x-ray", "a b"], "2 of 2.*x-ray, a b.*'x-ray' becomes 'x - ray'"),
-        (["café"], "'café' becomes 'cafe'"),
-        (["北京"], "around each Chinese character.*becomes '北 京'"),
-        (["[ENTITY]"], "name them in --never_split"),
-        (["a" * 201], "words over 200 characters are unknown"),
-        (["\u200b"], "becomes 'nothing'"),
-        (["", " "], "words.txt has no words; expected one on each line"),
-    ],
-)
-def test_words_that_no_text_has_are_refused(convert, tmp_path, words, message):
-    with pytest.raises(ValueError, match=message):
-        convert(words)
-    assert not list(tmp_path.glob("converted*"))
-
-
 @pytest.mark.parametrize("output_format", conversion.FORMATS)
 def test_cased_words_and_marks_are_taken_if_the_flags_say_so(
     convert, tmp_path, output_format
@@ -142,16 +123,27 @@ def test_cased_words_and_marks_are_taken_if_the_flags_say_so(
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("words", "options", "message"),
     [
-        (UNKNOWN | {"words": ["stent"]}, r"no \[X\] .*--never_split only tok"),
-        (UNKNOWN, "--never_split needs --extra_words"),
-        ({"max_position_embeddings": 64}, "=64; the model has 128 positions"),
+        # Words that no text has.
+        (["ok", "Stent"], {}, "1 of 2.*lower-cased.*'Stent' becomes 'stent'"),
+        (["x-ray", "a b"], {}, "2 of 2.*x-ray, a b.*'x-ray' becomes 'x - ray'"),
+        (["café"], {}, "'café' becomes 'cafe'"),
+        (["北京"], {}, "around each Chinese character.*becomes '北 京'"),
+        (["[ENTITY]"], {}, "name them in --never_split"),
+        (["a" * 201], {}, "words over 200 characters are unknown"),
+        (["\u200b"], {}, "becomes 'nothing'"),
+        (["", " "], {}, "words.txt has no words; expected one on each line"),
+        (["stent"], UNKNOWN, r"no \[X\] .*--never_split only tok"),
+        (None, UNKNOWN, "--never_split needs --extra_words"),
+        (None, {"max_position_embeddings": 64}, "=64; the model has 128 pos"),
     ],
 )
-def test_what_cannot_be_added_is_refused(convert, tmp_path, options, message):
+def test_what_cannot_be_added_is_refused(
+    convert, tmp_path, words, options, message
+):
     with pytest.raises(ValueError, match=message):
-        convert(**options)
+        convert(words, **options)
     assert not list(tmp_path.glob("converted*"))
 
 

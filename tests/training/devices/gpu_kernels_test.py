@@ -115,12 +115,6 @@ WAYS = (
         ("float32", WAYS[1]),
         ("mixed_bfloat16", WAYS[0]),
         *(("mixed_float16", way) for way in WAYS),
-        pytest.param("float32", WAYS[0], marks=pytest.mark.slow),
-        *(
-            pytest.param(policy, way, marks=pytest.mark.slow)
-            for policy in ("float32", "mixed_bfloat16")
-            for way in WAYS[2:]
-        ),
     ],
     ids=str,
 )

@@ -1,5 +1,6 @@
 """What is refused, warned of and logged of GPUs."""
 
+import dataclasses
 import logging
 import subprocess
 
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig
 from tests.support import rounding
+from tests.support.small_model import SMALL
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.devices import gpus, strategy
 from training.loop import optimizers, steps
@@ -20,13 +21,7 @@ H200 = gpus.Gpu("NVIDIA H200", (9, 0))
 B200 = gpus.Gpu("NVIDIA B200", (10, 0))
 RTX = gpus.Gpu("NVIDIA GeForce RTX 5090", (12, 0))
 UNKNOWN = gpus.Gpu("GPU", None)
-CONFIG = BertConfig(
-    vocab_size=9,
-    hidden_size=256,
-    num_hidden_layers=4,
-    num_attention_heads=4,
-    intermediate_size=1024,
-)
+CONFIG = dataclasses.replace(SMALL, num_hidden_layers=4, hidden_size=256)
 
 
 pytestmark = pytest.mark.usefixtures("no_strategy_yet")

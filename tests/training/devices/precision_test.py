@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.config.run_options import DeviceOptions, TrainOptions
-from training.devices import gpus, precision, session, strategy
-from training.loop import resuming
-from training.loop.checkpointing import CheckpointManager, ResumePoint
+from training.config.run_options import DeviceOptions
+from training.devices import precision, session, strategy
 
 NONE = "flags\t\t: fpu sse2 avx2 fma\n"
 SKYLAKE = "flags\t\t: fpu avx2 avx512f avx512bw avx512_vnni\n"
@@ -74,10 +72,8 @@ def test_auto_takes_bfloat16_where_it_pays(asked, is_faster, chosen):
 def test_slow_bfloat16_is_warned_of():
     slow = precision.of_cpu(NONE, {})
     text = precision.warning("bfloat16", slow)
-    assert (
-        f"--precision=bfloat16 is slower than float32 here ({slow.found}"
-        in text
-    )
+    assert "--precision=bfloat16 is slower than float32" in text
+    assert slow.found in text
     assert "give --precision=float32, or --precision=auto" in text
     old = precision.of_gpus([(7, 5)])
     assert "--precision=float16" in precision.warning("bfloat16", old)
@@ -111,14 +107,6 @@ def test_the_choice_is_logged(
     assert strategy.policy_of(options) == policy
 
 
-def test_a_gpu_s_capability_is_read(make_seen):
-    devices = tf.distribute.get_strategy()
-    for second in None, (7, 0):
-        make_seen(gpus.Gpu("A100", (8, 0)), gpus.Gpu("other", second))
-        wanted = precision.of_gpus([(8, 0), second])
-        assert strategy._bfloat16(devices) == wanted
-
-
 def test_workers_that_choose_differently_are_refused(monkeypatch):
     monkeypatch.setattr(session.strategy, "precision_of", lambda _: "float32")
 
@@ -132,28 +120,6 @@ def test_workers_that_choose_differently_are_refused(monkeypatch):
     )
     devices = tf.distribute.get_strategy()
     options = DeviceOptions(precision="auto")
-    message = (
-        r"worker 1 \(b:1\) .* --precision=auto .*--precision=float32 to all"
-    )
+    message = r"worker 1 \(b:1\) .* --precision=auto .*=float32 to all"
     with pytest.raises(ValueError, match=message):
         session._check_flags(cluster, devices, options, {})
-
-
-def test_a_run_that_goes_on_in_another_arithmetic_says_so(tmp_path, caplog):
-    manager = CheckpointManager(str(tmp_path))
-    saved = {"weight": tf.Variable([1.0, 2.0])}
-    options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
-
-    def resume(arithmetic):
-        caplog.clear()
-        point = ResumePoint(0, 0, 12345, 50, arithmetic=arithmetic)
-        return resuming.resume(manager, saved, options, point)
-
-    # Written before the arithmetic was: nothing is known of it.
-    manager.save(saved, ResumePoint(7, 100, 12345, 50))
-    point = resume("bfloat16")
-    assert "was" not in caplog.text
-    assert point.arithmetic == "bfloat16"
-    manager.save(saved, point)
-    assert resume("float32").arithmetic == "float32"
-    assert "arithmetic is float32 now, but was bfloat16 before" in caplog.text

@@ -4,7 +4,6 @@ A process can be given logical devices only before it uses any, and after one
 failed collective later strategies of the same process fail too.
 """
 
-import json
 import platform
 
 import numpy as np
@@ -13,53 +12,38 @@ import tensorflow as tf
 
 from modeling import BertConfig
 from modeling.kernels import Form
-from tests.support import fork_server, rounding
-from tests.training.support import golden_run
+from tests.support import rounding
+from tests.training.finetuning_support import on_devices
+from tests.training.support import assert_near_weights, golden_run
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.devices import kinds, strategy
 from training.loop.steps import with_fusion
 
-SCRIPT = """
-import json, pathlib, sys
-goldens, out, micro_batches = sys.argv[1:]
-from training.config.run_options import DeviceOptions
-from training.devices.strategy import create_strategy
-from tests.training.support import golden_run
-strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
-assert strategy.num_replicas_in_sync == 2
-with strategy.scope():
-    metrics, weights = golden_run(
-        pathlib.Path(goldens), pathlib.Path(out, "two"), num_train_steps=8,
-        gradient_accumulation_steps=int(micro_batches))
-print(json.dumps({
-    "loss": metrics["loss"].tolist(),
-    "gradient_norm": metrics["gradient_norm"].tolist(),
-    "weights": {k: v.tolist() for k, v in weights.items()}}))
-"""
 
-
-@pytest.mark.parametrize(
-    "micro_batches", [1, pytest.param(4, marks=pytest.mark.all)]
-)
-def test_two_devices_give_the_same_steps(goldens, tmp_path, micro_batches):
-    devices = strategy.create_strategy(DeviceOptions())
+def eight_steps(goldens, folder, device):
+    """Losses, norms and weights of a training on all devices."""
+    devices = strategy.create_strategy(device)
     with devices.scope():
-        one, weights = golden_run(goldens, tmp_path / "one", num_train_steps=8)
-    assert devices.num_replicas_in_sync == 1
+        metrics, weights = golden_run(goldens, folder, num_train_steps=8)
+    return {
+        "devices": devices.num_replicas_in_sync,
+        "loss": metrics["loss"].tolist(),
+        "gradient_norm": metrics["gradient_norm"].tolist(),
+        "weights": {name: x.tolist() for name, x in weights.items()},
+    }
+
+
+def test_two_devices_give_the_same_steps(goldens, tmp_path):
+    one = eight_steps(goldens, tmp_path / "one", DeviceOptions())
     # Clipping takes part: the norm is above 1 in the first steps.
     assert max(one["gradient_norm"]) > 1
-    done = fork_server.python(
-        *("-c", SCRIPT, goldens, tmp_path, str(micro_batches)), devices=2
-    )
-    two = json.loads(done.stdout.splitlines()[-1])
+    two = on_devices(2, eight_steps, goldens, tmp_path / "two")
+    assert (one["devices"], two["devices"]) == (1, 2)
     np.testing.assert_allclose(two["loss"], one["loss"], atol=rounding.EQUAL)
     np.testing.assert_allclose(
         two["gradient_norm"], one["gradient_norm"], rtol=rounding.TRAINED_NORM
     )
-    for name, value in weights.items():
-        np.testing.assert_allclose(
-            two["weights"][name], value, atol=rounding.EQUAL, err_msg=name
-        )
+    assert_near_weights(two["weights"], one["weights"], rtol=0)
 
 
 def test_a_batch_that_does_not_divide_names_the_nearest():
@@ -94,20 +78,6 @@ def test_workers_that_go_different_ways_are_refused(monkeypatch):
 def test_a_tpu_that_cannot_be_used_is_refused(flags, message):
     with pytest.raises(ValueError, match=message):
         strategy.create_strategy(DeviceOptions(use_tpu=True, **flags))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"train_batch_size": 0}, "--train_batch_size=0; .* at least 1"),
-        ({"num_train_steps": 0}, "--num_train_steps=0; .* at least 1"),
-        ({"num_warmup_steps": -1}, "--num_warmup_steps=-1; .* at least 0"),
-        ({"learning_rate": 0.0}, "--learning_rate=0.0; .* above 0"),
-    ],
-)
-def test_impossible_options_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        TrainOptions(**{"output_dir": "x", "num_train_steps": 1, **change})
 
 
 def test_each_kind_of_device_has_its_thresholds(monkeypatch):

@@ -6,7 +6,6 @@ copy of the weights.
 """
 
 import dataclasses
-import functools
 
 import keras
 import numpy as np
@@ -29,11 +28,16 @@ from modeling.kernels import vocabulary
 from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
+from tests.support.model_folders import write_released
 from tests.support.objectives_support import LENGTH, PREDICTIONS, write_vocab
 from tests.support.objectives_support import write_records as write_unmasked
-from tests.training.finetuning_support import open_start
+from tests.support.vectors_support import extracted
+from tests.training.finetuning_support import (
+    make_options,
+    make_run,
+    open_start,
+)
 from tests.training.support import golden_records, steps_of
-from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.inference import Evaluator, OutputCollector
 from training.loop import trainer
@@ -343,25 +347,16 @@ def test_every_program_looks_words_up_by_a_product(
                 make(**encoder_options)
 
     # They have no --use_tpu: only the strategy tells.
-    config_file = options.bert_config_file
-    same = {"bert_config_file": config_file, "device": options.device}
     with pytest.raises(Made):
-        tuning = finetuner.FinetuningOptions(train=options.train, **same)
+        tuning = make_options(goldens, tmp_path, init_checkpoint=None)
         finetuner.Finetuning(open_start(tuning, Model))
     monkeypatch.setattr(pretraining.objectives, "get", lambda name: Model)
     with pytest.raises(Made):
         pretraining.run(options)
     monkeypatch.setattr(extraction, "BertModel", make)
-    of_vectors = extraction.ExtractionOptions(
-        input_file=str(goldens / "extract_features/input.txt"),
-        output_file=str(tmp_path / "vectors"),
-        init_checkpoint=options.init_checkpoint,
-        vocab_file=str(goldens / "vocab.txt"),
-        vectors=VectorOptions(layers=(-1,)),
-        **same,
-    )
+    released = write_released(goldens, tmp_path / "released")
     with pytest.raises(Made):
-        extraction.run(of_vectors)
+        extracted(released, tmp_path, ["the man went to the store"])
 
 
 @pytest.mark.parametrize("what", ["train", "predict"])
@@ -382,16 +377,13 @@ def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
 
     monkeypatch.setattr(OutputCollector, "over", no_outputs)
     opened = task_files(tmp_path, "classification")
-    options = finetuner.FinetuningOptions(
-        bert_config_file=str(goldens / "bert_config.json"),
+    options = make_options(
+        *(goldens, tmp_path),
+        init_checkpoint=None,
         max_seq_length=16,
-        train=TrainOptions(
-            output_dir=str(tmp_path), train_batch_size=4, num_train_steps=1
-        ),
-        device=DeviceOptions(),
+        train_batch_size=4,
     )
-    make = functools.partial(TaskModel, kind="classification", num_labels=3)
-    run = finetuner.Finetuning(open_start(options, make))
+    run = make_run(options, num_labels=3)
     run.train(opened) if what == "train" else run.outputs(opened)
     tpu_support.assert_static(seen[0])
     assert seen[0].element_spec["input_ids"].shape[1] == 16

@@ -250,11 +250,6 @@ def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
     assert not os.path.exists(copy)
 
 
-def test_a_copy_of_nothing_is_empty(tmp_path):
-    with copy_of(tmp_path) as copy:
-        assert os.listdir(copy) == []
-
-
 def test_two_runs_have_copies_of_their_own(tmp_path):
     with copy_of(tmp_path) as copy:
         files.write_text(f"{copy}/train.tf_record", "records")

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from modeling.checkpoints import tf1
+from tests.support.records_support import flipped
 from tests.training.support import FILES
 from training.loop import resume_point
 from training.loop.checkpointing import CheckpointManager, ResumePoint
@@ -45,9 +46,7 @@ def restored_step(manager):
 
 
 def damage(path, position, mask):
-    data = bytearray(path.read_bytes())
-    data[position] ^= mask
-    path.write_bytes(data)
+    path.write_bytes(flipped(path.read_bytes(), position, mask))
 
 
 @pytest.mark.parametrize("ending", FILES)
@@ -72,8 +71,8 @@ def test_one_damaged_byte_anywhere_is_noticed(tmp_path, caplog, ending):
 def test_damage_is_noticed_by_who_reads_only_some_variables(tmp_path):
     manager = save(tmp_path)
     path = tmp_path / f"model.ckpt-2{FILES[1]}"
-    for position in range(path.stat().st_size):
-        whole = path.read_bytes()
+    whole = path.read_bytes()
+    for position in range(len(whole)):
         damage(path, position, 0x10)
         only = {"bert/one": variables()["bert/one"]}
         assert manager.restore(only).global_step == 1
@@ -87,8 +86,7 @@ def test_a_checkpoint_of_the_original_is_checked_too(tmp_path, ending):
     os.remove(tmp_path / "model.ckpt-2.resume.json")
     values = variables()
     assert manager.restore(values) == ResumePoint(2)
-    path = tmp_path / f"model.ckpt-2{ending}"
-    damage(path, 10, 0x10)
+    damage(tmp_path / f"model.ckpt-2{ending}", 10, 0x10)
     assert restored_step(manager) == 1
 
 
@@ -142,19 +140,12 @@ def test_a_damaged_list_of_checkpoints_costs_nothing(tmp_path, caplog, content):
     assert "taking the newest checkpoint" in caplog.text
 
 
-def test_a_run_killed_before_it_wrote_the_list_is_resumed(tmp_path, caplog):
-    manager = save(tmp_path)
-    os.remove(tmp_path / "checkpoint")
-    assert restored_step(manager) == 2
-    assert not caplog.text
-
-
 def test_a_record_of_an_earlier_version_is_read(tmp_path):
     manager = save(tmp_path)
     path = tmp_path / "model.ckpt-2.resume.json"
     record = json.loads(path.read_text())
     del record["sha256"], record["index_sha256"]
-    path.write_text(json.dumps(record) + "\n")
+    path.write_text(json.dumps(record))
     assert restored_step(manager) == 2
 
 
@@ -326,10 +317,12 @@ def test_the_latest_step_is_the_one_that_is_restored(tmp_path, caplog):
     ):
         (tmp_path / "checkpoint").write_text(content)
         assert manager.latest_step() == restored_step(manager) == step
-    (tmp_path / "checkpoint").unlink()
     caplog.clear()
     assert manager.latest_step() == 3
     assert not caplog.text  # only `restore` warns
+    (tmp_path / "checkpoint").unlink()  # as if killed before it was written
+    assert manager.latest_step() == restored_step(manager) == 3
+    assert not caplog.text
 
 
 def test_the_checkpoint_that_will_be_loaded_must_fit(tmp_path):
@@ -379,6 +372,4 @@ def test_too_little_space_is_told_before_training(
     manager.log_size(a, 5)  # two more
     assert "left" not in caplog.text
     manager.log_size(a, 90)
-    assert "has 0.2 MB left, but the checkpoints need 0.3 MB more. Free" in (
-        caplog.text
-    )
+    assert "has 0.2 MB left, but the checkpoints need 0.3 MB" in caplog.text

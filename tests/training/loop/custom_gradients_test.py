@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import PretrainingModel
-from tests.support.small_model import SMALL
+from tests.support.small_model import BATCH, SMALL
 from training.config.run_options import TrainOptions
 from training.inference import Evaluator
 from training.loop import optimizers
@@ -15,25 +15,14 @@ from training.loop.lamb import Lamb
 from training.loop.steps import TrainSteps
 
 
-def a_batch():
-    """Of one example, of zeros."""
-    shapes = {
-        **dict.fromkeys(("input_ids", "input_mask", "segment_ids"), 8),
-        **dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), 2),
-        "next_sentence_labels": 1,
-    }
-    batch = {n: tf.zeros([1, size], tf.int32) for n, size in shapes.items()}
-    return batch | {"masked_lm_weights": tf.ones([1, 2])}
-
-
 def graph_of_training(fuse=False, gradient_checkpointing=False):
     model = PretrainingModel(
         SMALL, gradient_checkpointing=gradient_checkpointing
     )
     options = TrainOptions(
-        output_dir="unused", train_batch_size=1, num_train_steps=1, fuse=fuse
+        output_dir="unused", train_batch_size=2, num_train_steps=1, fuse=fuse
     )
-    batches = iter(tf.data.Dataset.from_tensors(a_batch()))
+    batches = iter(tf.data.Dataset.from_tensors(BATCH))
     # A bound tf.function does not keep its object: a variable has to.
     steps = TrainSteps(model, options)
     traced = steps.run.get_concrete_function(
@@ -44,7 +33,7 @@ def graph_of_training(fuse=False, gradient_checkpointing=False):
 
 def graph_of_evaluation():
     evaluator = Evaluator(PretrainingModel(SMALL))
-    batches = iter(tf.data.Dataset.from_tensors(a_batch()))
+    batches = iter(tf.data.Dataset.from_tensors(BATCH))
     traced = evaluator._step.get_concrete_function(batches)
     return weakref.ref(traced.graph)
 

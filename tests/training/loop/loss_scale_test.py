@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from modeling.checkpoints.tf1 import is_weight
-from tests.support.pretraining_support import read_all
 from tests.training.support import assert_losses_near, golden_run
 from training.loop import loss_scale
 from training.loop.checkpointing import CheckpointManager, ResumePoint
@@ -58,33 +57,19 @@ def test_an_overflow_leaves_weights_and_slots_as_they_are(bad):
     assert not np.array_equal(apply([0.5, 0.5]), before)
 
 
-@pytest.fixture(scope="module")
-def twenty_steps(goldens, tmp_path_factory):
-    out = tmp_path_factory.mktemp("float16")
-    metrics, _ = golden_run(
-        goldens, out, num_layers=3, dtype="mixed_float16", stop_at_step=20
-    )
-    return metrics, out
-
-
 @pytest.mark.all
-def test_twenty_steps_stay_near_float32(goldens, twenty_steps):
-    metrics, _ = twenty_steps
+def test_twenty_steps_stay_near_float32_and_save_the_scale(goldens, tmp_path):
+    half = {"dtype": "mixed_float16", "num_layers": 3}
+    metrics, _ = golden_run(goldens, tmp_path, stop_at_step=20, **half)
     with np.load(goldens / "model/pretraining_trajectory.npz") as arrays:
         expected = arrays["losses"][:, 0]
     assert len(metrics["loss"]) == 20
     assert_losses_near(metrics["loss"], expected, "float16")
     assert set(metrics["loss_scale"]) == {32768.0}
-
-
-@pytest.mark.all
-def test_the_scale_is_saved_but_no_weight(twenty_steps):
-    _, out = twenty_steps
-    saved = read_all(out / "model.ckpt-20")
-    assert saved["loss_scale"] == 32768
-    assert saved["loss_scale_good_steps"] == 20
-    weights = checkpoints.Checkpoint(str(out / "model.ckpt-20")).weights()
-    assert not [name for name in weights if "loss_scale" in name]
+    saved = checkpoints.Checkpoint(str(tmp_path / "model.ckpt-20"))
+    assert saved.read("loss_scale") == 32768
+    assert saved.read("loss_scale_good_steps") == 20
+    assert not [name for name in saved.weights() if "loss_scale" in name]
     assert not is_weight("loss_scale")
 
 

@@ -71,14 +71,13 @@ def test_workers_that_continue_at_different_steps_are_refused(
 
 @pytest.fixture
 def resumed(tmp_path):
-    """Resumes a run that was trained with some settings, with other ones."""
+    """Resumes a run of which a checkpoint says some things, with others."""
     weights = {"weight": tf.Variable([1.0, 2.0])}
     manager = CheckpointManager(str(tmp_path))
 
     def resume(before, now):
-        saved = ResumePoint(7, 100, 12345, 50, settings=before)
-        manager.save(weights, saved)
-        start = ResumePoint(0, 0, 12345, 50, settings=now)
+        manager.save(weights, ResumePoint(7, 100, 12345, 50, **before))
+        start = ResumePoint(0, 0, 12345, 50, **now)
         options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
         return resuming.resume(manager, weights, options, start)
 
@@ -88,22 +87,32 @@ def resumed(tmp_path):
 def test_a_run_that_resumes_says_what_else_it_was_trained_with(resumed, caplog):
     options = TrainOptions(output_dir="", num_train_steps=10)
     # What is not known, of an earlier version, is not said.
-    for settings in options.shaping, {}:
-        resumed(options.shaping, settings)
+    before = {"settings": options.shaping}
+    for now in before, {}:
+        resumed(before, now)
     assert not caplog.messages
-    changed = options.replace(learning_rate=1e-3, keep_checkpoint_max=9)
+    changed = options.replace(learning_rate=1e-3, keep_checkpoint_max=9).shaping
     # The next checkpoint is of the new settings.
-    assert resumed(options.shaping, changed.shaping).settings == changed.shaping
+    assert resumed(before, {"settings": changed}).settings == changed
     (message,) = caplog.messages
     assert "up to step 7: learning_rate 5e-05 -> 0.001. " in message
     assert "--init_checkpoint=" in message
 
 
 def test_a_run_remembers_what_it_began_with(resumed, caplog):
-    began = {"init_checkpoint": "/models/a/bert_model.ckpt"}
+    began = {"settings": {"init_checkpoint": "/models/a/bert_model.ckpt"}}
     # Also if a command does not name it.
-    assert resumed(began, {}).settings == began
+    assert resumed(began, {}).settings == began["settings"]
     assert not caplog.messages
-    other = {"init_checkpoint": "/models/b/bert_model.ckpt"}
-    assert resumed(began, other).settings == began
+    other = {"settings": {"init_checkpoint": "/models/b/bert_model.ckpt"}}
+    assert resumed(began, other).settings == began["settings"]
     assert "init_checkpoint /models/a/bert_model.ckpt -> " in caplog.text
+
+
+def test_a_run_that_goes_on_in_another_arithmetic_says_so(resumed, caplog):
+    half = {"arithmetic": "bfloat16"}
+    # Written before the arithmetic was: nothing is known of it.
+    assert resumed({}, half).arithmetic == "bfloat16"
+    assert not caplog.messages
+    assert resumed(half, {"arithmetic": "float32"}).arithmetic == "float32"
+    assert "arithmetic is float32 now, but was bfloat16 before" in caplog.text

@@ -191,8 +191,12 @@ def test_slots_of_another_optimizer_are_refused(
         ),
         ({"num_train_minutes": -1.0}, "--num_train_minutes=-1.0; it must be"),
         ({"optimizer": "sgd"}, "--optimizer=sgd; it must be one of adamw, la"),
+        ({"train_batch_size": 0}, "--train_batch_size=0; .* at least 1"),
+        ({"num_train_steps": 0}, "--num_train_steps=0; .* at least 1"),
+        ({"num_warmup_steps": -1}, "--num_warmup_steps=-1; .* at least 0"),
+        ({"learning_rate": 0.0}, "--learning_rate=0.0; .* above 0"),
     ],
 )
-def test_contradicting_options_are_refused(change, message):
+def test_impossible_options_are_refused(change, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        TrainOptions(output_dir="x", num_train_steps=10, **change)
+        TrainOptions(**{"output_dir": "x", "num_train_steps": 10} | change)

@@ -1,119 +1,78 @@
 """The ways of computing an update, on two devices as on one."""
 
-import json
+import dataclasses
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from data.records.length_batches import trimmed_lengths
-from modeling import BertConfig, checkpoints
-from tests.support import fork_server, rounding
+from modeling import PretrainingModel, checkpoints
+from tests.support import rounding
+from tests.support.small_model import BATCH, SMALL
+from tests.training.finetuning_support import on_devices
 from tests.training.support import (
     Sgd,
     assert_losses_near,
+    assert_near_weights,
     first_model,
     golden_run,
     sgd_by_hand,
     sgd_run,
+    steps_of,
 )
 from training.config.run_options import TrainOptions
+from training.devices import kinds
+from training.devices.strategy import create_strategy
 from training.loop.optimizers import AdamWeightDecay
 from training.loop.steps import with_fusion
 
-# In a process of its own: see strategy_test.
-SCRIPT = """
-import json, pathlib, sys
-import numpy as np
-goldens, out = map(pathlib.Path, sys.argv[1:])
-from modeling import checkpoints
-from training.loop.optimizers import AdamWeightDecay
-from training.config.run_options import DeviceOptions
-from training.devices.strategy import create_strategy
-from tests.training.support import golden_run, sgd_run
-strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
-assert strategy.num_replicas_in_sync == 2
-with strategy.scope():
-    lamb, weights = golden_run(
-        goldens, out / "lamb", num_train_steps=20,
-        optimizer="lamb", gradient_accumulation_steps=2,
-        gradient_checkpointing=True)
-    float16, _ = golden_run(
-        goldens, out / "float16", dtype="mixed_float16", stop_at_step=20)
-    sgd_micro = sgd_run(goldens, accumulation=2)
-    tagging = sgd_run(goldens, rule=AdamWeightDecay, kind="tagging")
-for name, found in (("sgd_micro", sgd_micro), ("tagging", tagging)):
-    np.savez(out / f"{name}.npz", **{k.replace("/", "|"): v
-                                     for k, v in found.items()})
-saved = checkpoints.Checkpoint(str(out / "float16" / "model.ckpt-20"))
-np.savez(out / "weights.npz", **{k.replace("/", "|"): v
-                                 for k, v in weights.items()})
-print(json.dumps({
-    "lamb": {name: lamb[name].tolist() for name in ("loss", "gradient_norm")},
-    "float16": float16["loss"].tolist(),
-    "loss_scale": [float(saved.read(name)) for name in
-                   ("loss_scale", "loss_scale_good_steps")]}))
-"""
 
+def step_in_packs(devices, model, limit):
+    """Bytes of each pack of gradients up to a limit, and the new weights."""
+    kinds.CPU = kinds.CPU._replace(bytes_per_pack=limit)
+    with devices.scope():
+        steps = steps_of(model, num_warmup_steps=0, fuse=False)
+    before = {name: x.numpy() for name, x in steps.weights.items()}
+    batch = {name: tf.constant(x) for name, x in BATCH.items()}
 
-# Gradients in packs of 10 kB and all together, on two devices.
-PACKS = """
-import json, sys
-import keras
-import numpy as np
-import tensorflow as tf
-from modeling import BertConfig, PretrainingModel
-from tests.support.gpu_support import operations
-from training.config.run_options import DeviceOptions, TrainOptions
-from training.devices import kinds
-from training.devices.strategy import create_strategy
-from training.loop.steps import TrainSteps
-strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
-keras.utils.set_random_seed(1)
-config = BertConfig(
-    vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-    intermediate_size=64, max_position_embeddings=8)
-ids = tf.constant([[5, 6, 7, 8], [9, 8, 7, 0]])
-batch = {
-    "input_ids": ids, "input_mask": tf.sign(ids), "segment_ids": ids // 8,
-    "masked_lm_positions": ids[:, :1] // 5, "masked_lm_ids": ids[:, 1:2],
-    "masked_lm_weights": tf.ones([2, 1]),
-    "next_sentence_labels": tf.constant([[1], [0]])}
-with strategy.scope():
-    model = PretrainingModel(config)
-
-def run(size):
-    kinds.CPU = kinds.CPU._replace(bytes_per_pack=size)
-    with strategy.scope():
-        steps = TrainSteps(model, TrainOptions(
-            output_dir="", num_train_steps=9, num_warmup_steps=0, fuse=False))
-    before = {k: v.numpy() for k, v in steps.weights.items()}
     @tf.function(autograph=False)
     def step():
-        return strategy.run(steps._replica_step, args=(
-            batch, tf.constant(1, tf.int64), tf.constant(1.0)))
-    graph = step.get_concrete_function()
+        arguments = batch, tf.constant(1, tf.int64), tf.constant(1.0)
+        return devices.run(steps._replica_step, args=arguments)
+
     sizes = [
         4 * op.inputs[0].shape.num_elements()
-        for op in graph.graph.get_operations()
-        if op.type.startswith("CollectiveReduce")]
+        for op in step.get_concrete_function().graph.get_operations()
+        if op.type.startswith("CollectiveReduce")
+    ]
     step()
-    after = {k: v.numpy() for k, v in steps.weights.items()}
-    for k, v in steps.weights.items():
-        v.assign(before[k])
+    after = {name: x.numpy() for name, x in steps.weights.items()}
+    for name, variable in steps.weights.items():
+        variable.assign(before[name])
     return sizes, after
 
-together, expected = run(0)
-packs, found = run(10_000)
-is_equal = all(np.array_equal(expected[k], found[k]) for k in found)
-print(json.dumps([together, packs, is_equal]))
-"""
+
+def packs_on(goldens, folder, device):
+    """Gradients all together and in packs of 10 kB; if both step alike."""
+    del goldens, folder
+    keras.utils.set_random_seed(1)
+    devices = create_strategy(device)
+    with devices.scope():
+        model = PretrainingModel(
+            dataclasses.replace(SMALL, intermediate_size=64)
+        )
+    together, expected = step_in_packs(devices, model, 0)
+    packs, found = step_in_packs(devices, model, 10_000)
+    equal = [np.array_equal(found[name], expected[name]) for name in found]
+    return together, packs, all(equal)
 
 
 @pytest.mark.all
-def test_gradients_travel_in_packs_and_keep_their_values():
-    done = fork_server.python("-c", PACKS, devices=2)
-    together, packs, is_equal = json.loads(done.stdout.splitlines()[-1])
-    assert is_equal
+def test_gradients_travel_in_packs_and_keep_their_values(goldens, tmp_path):
+    together, packs, alike = on_devices(2, packs_on, goldens, tmp_path)
+    assert alike
     # On each of two devices: the divisors of the losses, and the gradients.
     assert len(together) == 2 * 2
     assert sum(packs) == sum(together)
@@ -124,62 +83,74 @@ def test_gradients_travel_in_packs_and_keep_their_values():
     assert len(packs) >= 2 * (1 + max(together) // (10_000 + largest))
 
 
+def steps_on(goldens, folder, device):
+    """What several trainings give: losses, scales and weights."""
+    strategy = create_strategy(device)
+    assert strategy.num_replicas_in_sync == 2
+    with strategy.scope():
+        lamb, weights = golden_run(
+            goldens,
+            folder / "lamb",
+            num_train_steps=20,
+            optimizer="lamb",
+            gradient_accumulation_steps=2,
+            gradient_checkpointing=True,
+        )
+        half, _ = golden_run(
+            goldens, folder / "half", dtype="mixed_float16", stop_at_step=20
+        )
+        sgd_micro = sgd_run(goldens, accumulation=2)
+        tagging = sgd_run(goldens, rule=AdamWeightDecay, kind="tagging")
+    saved = checkpoints.Checkpoint(str(folder / "half/model.ckpt-20"))
+    scale = "loss_scale", "loss_scale_good_steps"
+    trained = {"lamb": weights, "sgd_micro": sgd_micro, "tagging": tagging}
+    return {
+        "lamb": {name: x.tolist() for name, x in lamb.items()},
+        "float16": half["loss"].tolist(),
+        "loss_scale": [float(saved.read(name)) for name in scale],
+        "weights": {
+            run: {name: x.tolist() for name, x in values.items()}
+            for run, values in trained.items()
+        },
+    }
+
+
 @pytest.fixture(scope="module")
 def two_devices(goldens, tmp_path_factory):
-    out = tmp_path_factory.mktemp("two")
-    done = fork_server.python("-c", SCRIPT, goldens, out, devices=2)
-    figures = json.loads(done.stdout.splitlines()[-1])
-    weights = []
-    for name in ("weights", "sgd_micro", "tagging"):
-        with np.load(out / f"{name}.npz") as arrays:
-            weights.append({k.replace("|", "/"): v for k, v in arrays.items()})
-    return figures, *weights
+    return on_devices(2, steps_on, goldens, tmp_path_factory.mktemp("two"))
 
 
 @pytest.mark.all
 def test_lamb_with_micro_batches_and_recomputation_takes_the_same_steps(
     goldens, tmp_path, two_devices
 ):
-    figures, weights, *_ = two_devices
     one, plain = golden_run(
         goldens, tmp_path, num_train_steps=20, optimizer="lamb"
     )
-    two = figures["lamb"]
+    two = two_devices["lamb"]
     np.testing.assert_allclose(two["loss"], one["loss"], atol=rounding.EQUAL)
     np.testing.assert_allclose(
         two["gradient_norm"], one["gradient_norm"], rtol=rounding.TRAINED_NORM
     )
-    for name, value in plain.items():
-        np.testing.assert_allclose(
-            weights[name], value, atol=rounding.EQUAL, err_msg=name
-        )
+    assert_near_weights(two_devices["weights"]["lamb"], plain, rtol=0)
 
 
 @pytest.mark.all
 def test_float16_on_two_devices_stays_near_float32(
     goldens, tmp_path, two_devices
 ):
-    figures, *_ = two_devices
     exact, _ = golden_run(goldens, tmp_path, stop_at_step=20)
-    assert len(figures["float16"]) == 20
-    assert_losses_near(
-        figures["float16"], exact["loss"], "float16", num_layers=1
-    )
+    losses = two_devices["float16"]
+    assert len(losses) == 20
+    assert_losses_near(losses, exact["loss"], "float16", num_layers=1)
     # An update counts once, not once a device.
-    assert figures["loss_scale"] == [32768, 20]
+    assert two_devices["loss_scale"] == [32768, 20]
 
 
 def assert_updated_by_hand(goldens, *found):
-    for name, value in sgd_by_hand(goldens).items():
-        for weights in found:
-            # float32 sums in another order.
-            np.testing.assert_allclose(
-                weights[name],
-                value,
-                atol=rounding.ONE_SUM,
-                rtol=0,
-                err_msg=name,
-            )
+    by_hand = sgd_by_hand(goldens)
+    for weights in found:
+        assert_near_weights(weights, by_hand, atol=rounding.ONE_SUM, rtol=0)
 
 
 def test_another_update_rule_gets_the_gradients_of_looked_up_rows(goldens):
@@ -189,7 +160,7 @@ def test_another_update_rule_gets_the_gradients_of_looked_up_rows(goldens):
 
 @pytest.mark.all
 def test_another_update_rule_gets_them_on_two_devices(goldens, two_devices):
-    assert_updated_by_hand(goldens, two_devices[2])
+    assert_updated_by_hand(goldens, two_devices["weights"]["sgd_micro"])
 
 
 def assert_pooler_stays(goldens, weights):
@@ -218,17 +189,12 @@ def test_weights_that_the_loss_does_not_read_stay_as_they_are(goldens, rule):
 
 @pytest.mark.all
 def test_they_stay_on_two_devices_too(goldens, two_devices):
-    assert_pooler_stays(goldens, two_devices[3])
+    assert_pooler_stays(goldens, two_devices["weights"]["tagging"])
 
 
 def is_compiled(num_steps, trims=False, **options):
     """Whether a training of a model of 6 layers of 384 is compiled."""
-    config = BertConfig(
-        vocab_size=9,
-        hidden_size=384,
-        num_hidden_layers=6,
-        num_attention_heads=12,
-    )
+    config = dataclasses.replace(SMALL, num_hidden_layers=6, hidden_size=384)
     options = TrainOptions(
         output_dir="out",
         num_train_steps=num_steps,

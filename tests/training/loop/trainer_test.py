@@ -1,6 +1,5 @@
 """The loop against the original's trajectory, and against itself."""
 
-import functools
 import json
 
 import numpy as np
@@ -125,18 +124,11 @@ def test_resumed_runs_and_short_calls_repeat_the_steps(goldens, tmp_path):
     calls = {"iterations_per_loop": 100}
     once, whole = golden_run(goldens, tmp_path / "a", **options, **calls)
 
-    with pytest.MonkeyPatch.context() as patch:
-        made = functools.partial(loop.Trainer, evaluate=stop_at(23))
-        patch.setattr(loop, "Trainer", made)
-        with pytest.raises(Stopped):
-            golden_run(
-                goldens,
-                tmp_path / "b",
-                save_checkpoints_steps=5,
-                eval_every_steps=1,
-                **options,
-            )
-    options |= {"save_checkpoints_steps": 5, "iterations_per_loop": 1}
+    options |= {"save_checkpoints_steps": 5}
+    stops = {"evaluate": stop_at(23), "eval_every_steps": 1}
+    with pytest.raises(Stopped):
+        golden_run(goldens, tmp_path / "b", **options, **stops)
+    options |= {"iterations_per_loop": 1}
     metrics, resumed = golden_run(goldens, tmp_path / "b", **options)
     assert len(metrics["loss"]) == 10  # from step 20, the last one saved
     np.testing.assert_array_equal(metrics["loss"], once["loss"][20:])

@@ -7,6 +7,7 @@ from data.pretraining.data_options import PretrainingDataOptions
 from tests.data.pretraining.support import recipe_of, shard_names
 from tests.data.pretraining.support import write as write_shards
 from tests.support.pretraining_support import read_all
+from tests.support.run_files import results_in
 from tests.training.support import assert_near_weights
 from training.runs import pretraining
 
@@ -45,11 +46,14 @@ def separated(options, joined, goldens):
 
 
 def _run(options, folder, **changes):
-    """Returns the weights, and the text of eval_results.txt, if any."""
+    """Returns the weights."""
     pretraining.run(options.replace(output_dir=str(folder), **changes))
-    results = folder / "eval_results.txt"
-    scores = results.read_text() if results.exists() else ""
-    return read_all(folder / "model.ckpt-2"), scores
+    return read_all(folder / "model.ckpt-2")
+
+
+def _losses(folder):
+    """Those of an evaluation."""
+    return {n: x for n, x in results_in(folder).items() if "loss" in n}
 
 
 @pytest.mark.parametrize(
@@ -60,9 +64,9 @@ def test_training_and_evaluation_see_one_document(
 ):
     if masking == "static":
         separated = separated.replace(masking=None, input_file=joined["static"])
-    apart, scores = _run(separated, tmp_path / "apart")
+    apart = _run(separated, tmp_path / "apart")
     whole = {"separate_documents": False, "do_eval": False}
-    together, _ = _run(separated, tmp_path / "together", **whole)
+    together = _run(separated, tmp_path / "together", **whole)
     table = "bert/embeddings/word_embeddings"
     assert not np.array_equal(apart[table], together[table])
     # The same weights, evaluated in both ways.
@@ -75,19 +79,15 @@ def test_training_and_evaluation_see_one_document(
                 separate_documents=separates,
             )
         )
-        found = (tmp_path / name / "eval_results.txt").read_text()
-        assert (_losses(found) == _losses(scores)) == separates
-
-
-def _losses(text):
-    return [line for line in text.splitlines() if "loss" in line]
+        found = _losses(tmp_path / name)
+        assert (found == _losses(tmp_path / "apart")) == separates
 
 
 @pytest.mark.all
 def test_batches_may_be_divided_and_cut(separated, tmp_path):
     given = {"dropout_prob": 0.0, "group_by_length": True}
-    whole, _ = _run(separated, tmp_path / "whole", **given)
-    parts, _ = _run(
+    whole = _run(separated, tmp_path / "whole", **given)
+    parts = _run(
         separated, tmp_path / "parts", gradient_accumulation_steps=2, **given
     )
     assert_near_weights(parts, whole)
@@ -97,11 +97,10 @@ def test_batches_may_be_divided_and_cut(separated, tmp_path):
 @pytest.mark.parametrize("objective", ["left_to_right", "replaced_tokens"])
 def test_other_objectives_see_one_document_too(separated, tmp_path, objective):
     given = {"objective": objective, "masking": None, "init_checkpoint": None}
-    _, scores = _run(separated, tmp_path / "apart", **given)
-    _, others = _run(
-        separated, tmp_path / "together", separate_documents=False, **given
-    )
-    assert _losses(scores) != _losses(others)
+    _run(separated, tmp_path / "apart", **given)
+    given |= {"separate_documents": False}
+    _run(separated, tmp_path / "together", **given)
+    assert _losses(tmp_path / "apart") != _losses(tmp_path / "together")
 
 
 def test_pairs_are_refused_before_training(options, goldens, tmp_path):

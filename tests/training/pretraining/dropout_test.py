@@ -5,21 +5,22 @@ import json
 import numpy as np
 
 from tests.support.finished_runs import pretraining_options
+from tests.support.model_folders import write_config
 from tests.support.pretraining_support import assert_same_checkpoint, read_all
 from training.runs import pretraining
 
 _NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
-def _train(options, folder, dropout, **changes):
+def _train(goldens, folder, configured, dropout_prob):
     """With a dropout in the configuration; returns the weights of step 2."""
-    with open(options.bert_config_file, encoding="utf-8") as file:
-        config = json.load(file) | dict.fromkeys(_NAMES, dropout)
     folder.mkdir()
-    config_file = folder / "config.json"
-    config_file.write_text(json.dumps(config))
-    place = {"output_dir": str(folder), "bert_config_file": str(config_file)}
-    pretraining.run(options.replace(**place, **changes))
+    names = dict.fromkeys(_NAMES, configured)
+    options = pretraining_options(goldens, folder).replace(
+        bert_config_file=write_config(goldens, folder / "config.json", **names),
+        dropout_prob=dropout_prob,
+    )
+    pretraining.run(options)
     return read_all(folder / "model.ckpt-2")
 
 
@@ -28,9 +29,8 @@ def test_the_flag_stands_for_both_of_the_configuration(
 ):
     # Its configuration is without dropout.
     without = read_all(finished_pretraining / "model.ckpt-2")
-    options = pretraining_options(goldens, tmp_path)
-    _train(options, tmp_path / "off", 0.5, dropout_prob=0.0)
-    switched_on = _train(options, tmp_path / "on", 0.0, dropout_prob=0.5)
+    _train(goldens, tmp_path / "off", 0.5, dropout_prob=0.0)
+    switched_on = _train(goldens, tmp_path / "on", 0.0, dropout_prob=0.5)
     assert_same_checkpoint(
         tmp_path / "off/model.ckpt-2", finished_pretraining / "model.ckpt-2"
     )

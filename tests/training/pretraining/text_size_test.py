@@ -2,17 +2,15 @@
 
 import json
 import random
-import shutil
 
 import pytest
 
 from data.pretraining import text_facts
-from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
-from data.pretraining.recipe import Recipe
 from data.storage import files
 from modeling.config import BertConfig
-from tests.support.model_folders import change_json
+from tests.data.pretraining.support import recipe_of
+from tests.support.model_folders import change_json, write_config
 from tests.support.pretraining_support import make_options
 from training.pretraining import text_size
 from training.runs import pretraining
@@ -33,12 +31,7 @@ def records(tmp_path):
     in_memory.write_pretraining_data(
         [str(tmp_path / "in.txt")],
         [str(tmp_path / "a"), str(tmp_path / "b")],
-        Recipe(
-            PretrainingDataOptions(
-                max_seq_length=64, max_predictions_per_seq=10, dupe_factor=3
-            ),
-            str(tmp_path / "vocab.txt"),
-        ),
+        recipe_of(tmp_path / "vocab.txt", dupe_factor=3),
     )
     return f"{tmp_path}/a,{tmp_path}/b"
 
@@ -75,9 +68,8 @@ def test_a_new_model_has_the_vocabulary_of_its_records(options, tmp_path):
 
 def test_a_size_that_is_known_otherwise_stays(options, goldens, tmp_path):
     assert sized(options, init_checkpoint=str(goldens / "model/init")) == 1200
-    shutil.copy(options.bert_config_file, tmp_path / "c.json")
-    change_json(tmp_path / "c.json", vocab_size=64)
-    assert sized(options, bert_config_file=str(tmp_path / "c.json")) == 64
+    config_file = write_config(goldens, tmp_path / "c.json", vocab_size=64)
+    assert sized(options, bert_config_file=config_file) == 64
     for name in "ab":
         files.remove(str(tmp_path / f"{name}.manifest.json"))
     assert sized(options) == 1200
@@ -99,7 +91,6 @@ def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
     assert json.loads(text)["vocab_size"] == 10
     assert "vocab_size is 10, as the vocabulary has; " in caplog.text
     assert "480 wordpieces of text" in caplog.text
-    assert "The evaluation reads the records that are trained on" in caplog.text
     # The same flags still name a configuration of 1200.
     later = options.replace(do_train=False)
     pretraining.run(later)

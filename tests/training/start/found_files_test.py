@@ -1,7 +1,6 @@
 """--vocab_file and --bert_config_file where no flag gives them."""
 
 import dataclasses
-import json
 import shutil
 
 import pytest
@@ -11,14 +10,9 @@ from modeling import checkpoints
 from tests.support import huggingface_support as theirs
 from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_original
-from tests.support.model_folders import write_questions
+from tests.support.model_folders import change_json, write_questions
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
-from training.config.finetuning_options import (
-    ClassifierOptions,
-    FinetuningOptions,
-)
-from training.config.run_options import DeviceOptions, TrainOptions
 from training.runs import classifier, pretraining, questions, vectors
 from training.start import description, found_files
 from training.start.source import Source
@@ -89,9 +83,7 @@ def test_a_run_that_goes_on_has_them_too(released, out, tmp_path):
     assert find(out) == in_run
     assert find(out, released) == in_run
     # Dropout may differ, as when its flag is given.
-    config = json.loads((out / "bert_config.json").read_text())
-    config["hidden_dropout_prob"] = 0.3
-    (out / "bert_config.json").write_text(json.dumps(config))
+    change_json(out / "bert_config.json", hidden_dropout_prob=0.3)
     assert find(out, released) == in_run
     # The weights that it began with may be gone, as they are not read again.
     assert find(out, tmp_path / "gone/bert_model.ckpt") == in_run
@@ -115,13 +107,8 @@ def test_a_contradiction_is_refused(released, out):
     with pytest.raises(ValueError, match=r"\(9 -> 1200 tokens\)"):
         find(out, released)
     vocab = str(out / "vocab.txt")
-    config = json.loads((out / "bert_config.json").read_text())
-    config["num_attention_heads"] = 8
-    (out / "bert_config.json").write_text(json.dumps(config))
-    message = (
-        "--bert_config_file is not given.*out/bert_config.json in --output_dir"
-        r".* 8 -> 4\). Give one by --bert_config_file, or another --output_dir"
-    )
+    change_json(out / "bert_config.json", num_attention_heads=8)
+    message = r"out/bert_config.json in --output_dir.* 8 -> 4\).*--bert_config_"
     with pytest.raises(ValueError, match=message):
         find(out, released, vocab_file=vocab)
 
@@ -169,10 +156,7 @@ def test_a_model_in_output_dir_is_neither_replaced_nor_left_beside(
 
 def test_the_error_names_where_it_looked(released, out):
     (released / "vocab.txt").unlink()
-    message = (
-        "--vocab_file must have a value other than None: no vocab.txt or "
-        "tokenizer.json is beside .*/released or in .*/out.$"
-    )
+    message = "--vocab_file must .*tokenizer.json is beside .*/released.*/out.$"
     with pytest.raises(ValueError, match=message):
         find(out, released)
     assert find(out, released, needed=["bert_config_file"]) == {
@@ -183,22 +167,6 @@ def test_the_error_names_where_it_looked(released, out):
         find(out, vocab_file="v")
     with pytest.raises(FileNotFoundError, match="'nowhere': there is no such"):
         find(out, "nowhere")
-
-
-def test_options_without_any_place_are_refused_at_once(tmp_path):
-    train = TrainOptions(output_dir=str(tmp_path / "new"), num_train_steps=1)
-    message = (
-        "--bert_config_file must have a value other than None: there is no "
-        "--init_checkpoint .* nothing yet in --output_dir=.*/new"
-    )
-    with pytest.raises(ValueError, match=message):
-        ClassifierOptions(
-            task_name="mrpc",
-            data_dir=None,
-            do_train=True,
-            vocab_file="v",
-            finetuning=FinetuningOptions(train=train, device=DeviceOptions()),
-        )
 
 
 def test_questions_are_answered_without_both(
@@ -227,18 +195,6 @@ def test_vectors_are_the_same_without_both(goldens, vector_options, tmp_path):
     assert (tmp_path / "one.jsonl").read_bytes() == (
         tmp_path / "other.jsonl"
     ).read_bytes()
-
-
-def test_what_does_not_fit_is_named_by_where_it_was_found(
-    released, vector_options
-):
-    config = json.loads((released / "bert_config.json").read_text())
-    config["vocab_size"] = 2000
-    (released / "bert_config.json").write_text(json.dumps(config))
-    message = f"^{released}/vocab.txt has 1200 wordpieces, but {released}/bert_"
-    message += "config.json says vocab_size 2000; give the vocabulary of the m"
-    with pytest.raises(ValueError, match=message):
-        vectors.run(vector_options)
 
 
 def test_a_pretraining_run_keeps_its_vocabulary(

@@ -42,6 +42,10 @@ def opened(monkeypatch):
     return counts
 
 
+FOUND = "bert_config.json", "bert_model.ckpt", "vocab.txt"
+ONCE = dict.fromkeys(FOUND, 1)
+
+
 def times(opened, folder, *names):
     return {name: opened[f"{folder}/{name}"] for name in names}
 
@@ -65,9 +69,7 @@ def test_a_run_and_a_later_command(goldens, tmp_path, released, opened):
     once = TrialOptions()
     trials.run(options, once)
     # The vocabulary is read, and copied to output_dir.
-    assert times(
-        *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
-    ) == {"bert_config.json": 1, "bert_model.ckpt": 1, "vocab.txt": 2}
+    assert times(opened, released, *FOUND) == ONCE | {"vocab.txt": 2}
     assert opened[f"{out}/task.json"] == 0
     # Tables are read as streams, anew for each use: labels, checks, records.
     assert max(times(opened, data, "train.jsonl", "test.jsonl").values()) <= 6
@@ -109,9 +111,7 @@ def test_a_pretraining(goldens, tmp_path, released, opened):
     )
     # The vocabulary is read for queries, checked and copied, and its checksum
     # is compared.
-    assert times(
-        *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
-    ) == {"bert_config.json": 1, "bert_model.ckpt": 1, "vocab.txt": 4}
+    assert times(opened, released, *FOUND) == ONCE | {"vocab.txt": 4}
     assert times(opened, tmp_path, "queries.txt", manifest.name) == {
         "queries.txt": 1,
         # For the size of the text, the records, and what the run remembers.
@@ -121,5 +121,4 @@ def test_a_pretraining(goldens, tmp_path, released, opened):
 
 def test_vectors(released, vector_options, opened):
     vectors.run(vector_options.replace(given=frozenset()))
-    names = ("bert_config.json", "bert_model.ckpt", "vocab.txt")
-    assert times(opened, released, *names) == dict.fromkeys(names, 1)
+    assert times(opened, released, *FOUND) == ONCE

@@ -43,9 +43,12 @@ def test_a_vocabulary_that_fits_is_loaded(goldens, config):
 
 def test_a_vocabulary_of_another_size_is_refused(goldens, config):
     other = dataclasses.replace(config, vocab_size=config.vocab_size + 1000)
-    message = r"wordpieces, but c/config\.json says vocab_size 2200; give"
-    with pytest.raises(ValueError, match=message):
-        load(goldens / "vocab.txt", other)
+    path = goldens / "vocab.txt"
+    message = (
+        f"^{path} has 1200 wordpieces, but c/config.json says vocab_size 2200"
+    )
+    with pytest.raises(ValueError, match=f"{message}; give the vocabulary of"):
+        load(path, other)
 
 
 def test_a_vocabulary_without_a_special_token_is_refused(
