@@ -1,7 +1,9 @@
 """smaller.md, smaller.tsv and smaller.png."""
 
 import functools
+import itertools
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import matplotlib.lines
 import matplotlib.ticker
 
 from benchmarks import tables
+from benchmarks.programs import result_in
 from benchmarks.smaller import (
     COSTS_FILE,
     MODELS,
@@ -24,12 +27,8 @@ from data.storage.json_files import find_json
 from studies.engine.report import Values, shown
 from training import curves
 
-_MOST_SEEDS = 100
-_FORMS = {  # of scores and megabytes -> title
-    "float32": "float32",
-    "bfloat16": "bfloat16",
-    "int8": "8 bits",
-}
+# Of scores and megabytes -> title.
+_FORMS = {"float32": "float32", "bfloat16": "bfloat16", "int8": "8 bits"}
 _TIMED = {  # form of a model that is timed -> title
     "float32": "float32",
     "bfloat16": "bfloat16",
@@ -44,20 +43,18 @@ _LEAST = 85  # percent that the picture shows; what is less stands at its edge
 class Results:
     """All that is done in a folder.
 
-    Attributes:
-      runs: task, model -> the results of its runs.
-      costs: content of costs.json; {} = not measured.
+    `runs` are task, model -> seed -> the result of its run. `costs` are the
+    content of costs.json; {} = not measured.
     """
 
     def __init__(self, folder: Path):
-        self.runs: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
-        for task in TASKS:
-            for name in MODELS:
-                for seed in range(SEED, SEED + _MOST_SEEDS):
-                    path = folder / task / f"seed-{seed}" / name / RESULT
-                    found = find_json(str(path))
-                    if "scores" in found:
-                        self.runs.setdefault((task, name), {})[seed] = found
+        self.runs: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
+        for task, name in itertools.product(TASKS, MODELS):
+            paths = (folder / task).glob(f"seed-*/{name}/{RESULT}")
+            for path in sorted(paths):
+                if found := result_in(path):
+                    seed = int(path.parts[-3].removeprefix("seed-"))
+                    self.runs[task, name][seed] = found
         self.costs = find_json(str(folder / COSTS_FILE))
 
     def models_of(self, task: str) -> list[str]:
@@ -66,18 +63,17 @@ class Results:
 
     def scores(self, task: str, name: str, form: str) -> Values | None:
         """Returns mean and spread of a model's scores; None = no score."""
-        runs = self.runs[task, name].values()
+        runs = self.runs.get((task, name), {}).values()
         found = [x["scores"][form] for x in runs if form in x["scores"]]
         return Values.of(found) if found else None
 
     def shares(self, task: str, name: str, form: str) -> Values | None:
         """Returns the scores as percent of the teacher's mean in float32."""
         found = self.scores(task, name, form)
-        has_teacher = (task, TEACHER) in self.runs
-        teacher = has_teacher and self.scores(task, TEACHER, "float32").mean
+        teacher = self.scores(task, TEACHER, "float32")
         if not found or not teacher:
             return None
-        factor = 100 / teacher
+        factor = 100 / teacher.mean
         spread = found.spread and factor * found.spread
         return Values(factor * found.mean, spread, found.count)
 
@@ -140,9 +136,10 @@ def _scores(found, task, names) -> str:
         cells.append(f"{share.mean:.1f}" if share else "")
         cells += [shown(x) if x else "" for x in others]
         cells.append(f"{found.megabytes(task, name, 'float32'):.1f}")
+        lite = ["", ""]
         if all(sizes):
-            cells += [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
-        rows.append([*cells, "", ""][: 1 + len(columns)])
+            lite = [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
+        rows.append([*cells, *lite])
     return tables.table(["model", *columns], rows)
 
 
@@ -197,10 +194,8 @@ def _points(axis, found, task, cost, color):
     """Draws the models of a task, each with its spread."""
     for name in found.models_of(task):
         for form, fill in _FILLS.items():
-            share, place = (
-                found.shares(task, name, form),
-                cost(task, name, form),
-            )
+            share = found.shares(task, name, form)
+            place = cost(task, name, form)
             if share and place:
                 style = {"marker": _MARKERS[name], "fillstyle": fill}
                 _point(axis, place, share, style | {"color": color})

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.figure
 
 from benchmarks import tables
-from data.storage.json_files import read_json
+from benchmarks.programs import result_in
 from studies.engine.report import Values
 from training import curves
 from training.loop.events import read_eval_results
@@ -23,8 +23,7 @@ def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
         (model, task): result["values"]
         for model in models
         for task in tasks
-        if (path := folder / model / task / "result.json").exists()
-        and "values" in (result := read_json(str(path)))
+        if (result := result_in(folder / model / task / "result.json"))
     }
     rows = [[m, t, v] for (m, t), values in found.items() for v in values]
     shown_tasks = [t for t in tasks if any(task == t for _, task in found)]

@@ -13,35 +13,25 @@ Settings = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rung:
-    """One way to pretrain.
-
-    Attributes:
-      name: of its folder.
-      title: what it changes.
-      settings: flags of run_pretraining.py, and four names that are not:
-        `records` (`pairs`, `rows` of consecutive sentences, or rows `joined`
-        over the ends of documents), `warmup` (share of the updates), `beta_2`
-        and `epsilon` (of Adam).
-      phases: share of the time at which each phase ends -> what it changes in
-        the settings; {} = one phase.
-      grows_from: layers in the first of two phases, whose weights are then
-        copied to the others; 0 = all layers from the start.
-      average: how many of the last checkpoints, a 50th of the run apart, are
-        averaged; 0 = the last one is taken.
-      is_original: whether the original's program is timed. This project's,
-        which computes the same, does the updates.
-      share: of the minutes of `BASELINE`; 0 = the minutes of the ladder.
-      num_seeds: how many runs.
-    """
+    """One way to pretrain; `name` is that of its folder."""
 
     name: str
     title: str
+    # Flags of run_pretraining.py, and four names that are not: `records`
+    # (`pairs`, `rows` of consecutive sentences, or rows `joined` over the ends
+    # of documents), `warmup` (share of the updates), `beta_2`, `epsilon`.
     settings: Settings
-    phases: Mapping[float, Settings] = dataclasses.field(default_factory=dict)
+    # Share of the time at which each phase ends -> its changes of the settings.
+    phases: Mapping[float, Settings] = dataclasses.field(
+        default_factory=lambda: {1.0: {}}
+    )
+    # Layers in the first of two phases, which are then copied to the others.
     grows_from: int = 0
+    # How many of the last checkpoints, a 50th of the run apart, are averaged.
     average: int = 0
+    # Whether the original's program is timed; this project's does the updates.
     is_original: bool = False
-    share: float = 0.0
+    share: float = 0.0  # of the minutes of `BASELINE`; 0 = those of the ladder
     num_seeds: int = 1
 
 
@@ -70,18 +60,6 @@ _CHANGES = (
     ("no_dropout", "no dropout", {"dropout_prob": 0.0}),
 )
 _SEEDS_OF_LAST = 3
-
-
-def _rates() -> Iterator[Rung]:
-    """The original's recipe at other rates, and at its own for comparison."""
-    for rate in (1e-4, 3e-4, 5e-4, 1e-3):
-        yield Rung(
-            name=f"rate_{rate:.0e}",
-            title=f"the original's in a third of the time, rate {rate:.0e}",
-            settings=_ORIGINAL | {"learning_rate": rate},
-            is_original=True,
-            share=1 / 3,
-        )
 
 
 def _ladder() -> Iterator[Rung]:
@@ -186,7 +164,17 @@ BASELINE = Rung(
     is_original=True,
     share=1.0,
 )
-RATES = tuple(_rates())
+# The original's recipe at other rates, and at its own for comparison.
+RATES = tuple(
+    Rung(
+        name=f"rate_{rate:.0e}",
+        title=f"the original's in a third of the time, rate {rate:.0e}",
+        settings=_ORIGINAL | {"learning_rate": rate},
+        is_original=True,
+        share=1 / 3,
+    )
+    for rate in (1e-4, 3e-4, 5e-4, 1e-3)
+)
 LADDER = tuple(_ladder())
 LAST = LADDER[-1]
 QUARTER = dataclasses.replace(

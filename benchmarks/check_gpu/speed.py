@@ -47,12 +47,10 @@ class _Step:
 
     def __init__(self, request: Request, rows: int):
         words = 99 if request.model == "tiny" else VOCAB_SIZE
-        self._config = BertConfig(**model_of(request.model, words))
-        self._length = request.length
+        self._words, self._length = words, request.length
         self._strategy = tf.distribute.get_strategy()
-        model = PretrainingModel(
-            self._config, dtype=dtype_policy(request.precision)
-        )
+        config = BertConfig(**model_of(request.model, words))
+        model = PretrainingModel(config, dtype=dtype_policy(request.precision))
         options = TrainOptions(
             output_dir="unused",
             train_batch_size=rows,
@@ -65,13 +63,9 @@ class _Step:
 
     def iterator(self, rows):
         """One batch, again and again."""
+        length = self._length
         batch = inputs.pretraining_batch(
-            {
-                "rows": rows,
-                "length": self._length,
-                "predictions": round(0.15 * self._length + 1),
-                "model": {"vocab_size": self._config.vocab_size},
-            }
+            *(self._words, rows, length, round(0.15 * length + 1))
         )
 
         def batches(shard):

@@ -2,10 +2,8 @@
 
 --data holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
 glue/CoLA, glue/RTE and squad/{train,dev}-v1.1.json; pretraining, reading and
-full-length prediction need none of it. Each side of a case runs in a process of
-its own. After one warm-up each the sides take turns: A B A B. A ratio is the
-time of a peer divided by ours; the fastest way of a peer counts. Prints a line
-to read and a line of JSON for each case.
+full-length prediction need none of it. The fastest way of a peer counts. Prints
+a line to read and a line of JSON for each case.
 """
 
 import dataclasses
@@ -19,17 +17,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from absl import app, flags
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.peers import inputs, protocol
+from benchmarks.peers.cases import ARITHMETIC, CASES, ORIGINAL
+from benchmarks.programs import ROOT, chosen, define_only, python_of
+from data.settings import Settings, setting, switch
+from training import program
+from training.config import flags
 
-from benchmarks.peers import inputs, protocol  # noqa: E402
-from benchmarks.peers.cases import ARITHMETIC, CASES, ORIGINAL  # noqa: E402
-from benchmarks.programs import ROOT, python_of  # noqa: E402
-from data.settings import Settings, setting  # noqa: E402
-from training.config.flags import define, read  # noqa: E402
-
-FLAGS = flags.FLAGS
 _WITHOUT_DATA = ("pretraining", "reading")
 # Peer that may be left out, if its environment is not there -> its script, and
 # the environment.
@@ -49,6 +44,14 @@ class Options(Settings):
     threads: int = setting(2, "Threads of each side; 0 = no limit.")
 
 
+class _MoreOptions(Options):
+    """What is measured."""
+
+    alone: bool = switch("Measure this project without its peers.")
+    json: str = setting("", "File to append the results to.")
+    xla: bool = switch("Train with --xla on our side.")
+
+
 def alone(case):
     """A case without its peers."""
     return dataclasses.replace(case, targets={})
@@ -64,7 +67,7 @@ def _sides(targets):
         if python.exists():
             sides[peer] = (folder / "peers" / script, python)
         elif peer not in _OPTIONAL:
-            raise app.UsageError(
+            raise ValueError(
                 f"{python} does not exist; run `make peers` first."
             )
     return sides
@@ -77,7 +80,7 @@ def _make_request(case, options, more, folder):
     random = case.kind == "prediction" and not case.data
     if not random and case.kind not in _WITHOUT_DATA:
         if not options.data:
-            raise app.UsageError(
+            raise ValueError(
                 f"{case.kind} cases read data: give --data=DIR, a folder as "
                 "described in benchmarks/peers/compare.py."
             )
@@ -89,9 +92,8 @@ def _make_request(case, options, more, folder):
 def _measure(case, options, more):
     """Runs the sides of a case in turns.
 
-    Returns:
-      Side -> way -> seconds of each call; side -> its libraries; how much of
-      the case's unit a call does; name of each of `case.asks` -> answer.
+    Returns side -> way -> seconds of each call; side -> its libraries; how much
+    of the case's unit a call does; name of each of `case.asks` -> answer.
     """
     sides, workers = _sides(case.targets), {}
     with tempfile.TemporaryDirectory() as folder:
@@ -115,14 +117,8 @@ def _measure(case, options, more):
 def result(name, case, options, **more):
     """Measures a case and returns the values of its line of JSON.
 
-    Args:
-      name: name of the case.
-      case: the case.
-      options: how to measure.
-      **more: values that replace those of the case.
-
-    Raises:
-      app.UsageError: data or a peer's environment is missing.
+    `more` are values that replace those of the case's request. Raises
+    ValueError if data or a peer's environment is missing.
     """
     load = os.getloadavg()[0]
     seconds, facts, amount, answers = _measure(case, options, more)
@@ -148,7 +144,6 @@ def result(name, case, options, **more):
         "load_before": load,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "answers": answers,
-        "target_share": case.share,
         "target_rate": case.rate,
     }
     if case.asks == ARITHMETIC:
@@ -254,27 +249,23 @@ def targets(case):
     return ", ".join(wanted)
 
 
-def main(_):
-    """Measures the cases one by one."""
-    options = read(Options)
-    more = {"xla": FLAGS.xla, "compile": FLAGS.compile}
-    for name in FLAGS.only or [n for n, case in CASES.items() if case.targets]:
-        case = alone(CASES[name]) if FLAGS.alone else CASES[name]
-        found = result(name, case, options, **more)
+def main():
+    """Measures the cases one by one; without --only those that have peers."""
+    options, only = flags.read(_MoreOptions), flags.value("only")
+    for name in chosen(only, CASES):
+        case = CASES[name]
+        if not (only or case.targets):
+            continue
+        case = alone(case) if options.alone else case
+        found = result(name, case, options, xla=options.xla)
         print(f"{name}: {text(found)} (target: {targets(case) or 'none'})")
         print(json.dumps(found), flush=True)
-        if FLAGS.json:
-            with open(FLAGS.json, "a", encoding="utf-8") as file:
+        if options.json:
+            with open(options.json, "a", encoding="utf-8") as file:
                 print(json.dumps(found), file=file)
 
 
 if __name__ == "__main__":
-    define(Options)
-    flags.DEFINE_multi_enum(
-        "only", [], list(CASES), "Cases; none = all that have peers."
-    )
-    flags.DEFINE_bool("alone", False, "Measure this project without its peers.")
-    flags.DEFINE_string("json", None, "File to append the results to.")
-    flags.DEFINE_bool("xla", False, "Train with --xla on our side.")
-    flags.DEFINE_bool("compile", False, "Also torch.compile in pretraining.")
-    app.run(main)
+    flags.define(_MoreOptions)
+    define_only(CASES)
+    program.run(main)

@@ -1,8 +1,7 @@
 """The side of transformers and its like in compare.py, in their environment.
 
-It imports nothing of this project. The models are as their users get them, with
-torch's scaled dot-product attention and the erf form of gelu. Where there are
-several good ways, all are measured.
+It imports nothing of this project. The models are as their users get them.
+Where there are several good ways, all are measured.
 """
 
 import contextlib
@@ -42,11 +41,6 @@ def pretraining(case):
             ("token_type_ids", "segment_ids"),
         )
     }
-    losses = _losses(inputs, batch)
-    if case["compile"]:
-        losses["masked places only, compiled"] = torch.compile(
-            losses["masked places only"]
-        )
 
     def step(loss_of):
         with _autocast(case):
@@ -59,7 +53,7 @@ def pretraining(case):
 
     return {
         name: functools.partial(_timed, step, loss_of)
-        for name, loss_of in losses.items()
+        for name, loss_of in _losses(inputs, batch).items()
     }
 
 
