@@ -39,7 +39,7 @@ class Inputs:
     whole_text: str
     vocab_file: str
     config_file: str
-    megabytes: int = 0
+    megabytes: float = 0
 
     def check(self) -> None:
         """Refuses a folder that was begun with other inputs."""
@@ -88,7 +88,7 @@ class Inputs:
             text = "\n\n".join(chosen[part]) + "\n"
             if part == "train" and self.megabytes:
                 content = text.encode()
-                end = content.find(b"\n", self.megabytes * 10**6) + 1
+                end = content.find(b"\n", int(1e6 * self.megabytes)) + 1
                 text = content[: end or None].decode()
             files.write_text(str(path), text)
         return path

@@ -16,15 +16,11 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.check_gpu import profile, room
-from benchmarks.check_gpu.results import Found, Request
+from benchmarks.check_gpu.results import MIRRORED, Found, Request, one_device
 from benchmarks.peers import inputs
 from benchmarks.peers.cases import VOCAB_SIZE, model_of
 from modeling import BertConfig, PretrainingModel
-from training.config.run_options import (
-    DeviceOptions,
-    TrainOptions,
-    dtype_policy,
-)
+from training.config.run_options import TrainOptions, dtype_policy
 from training.devices import strategy
 from training.loop.trainer import Trainer
 
@@ -205,14 +201,10 @@ def scaling(request: Request) -> Found:
     """Sequences a second on one device and on all, the same batch on each."""
     found, count = Found(), request.num_devices
     if count < 2:
-        found.figures["left_out"] = f"there is {count} device"
-        return found
+        return one_device()
     rows = sizes_for(request)[-2:][0]  # surely fits
     one, _ = _measure(_Step(request, rows), rows, bool(request.gpus))
-    mirrored = strategy.create_strategy(
-        DeviceOptions(distribution_strategy="mirrored")
-    )
-    with mirrored.scope():
+    with strategy.create_strategy(MIRRORED).scope():
         step = _Step(request, rows * count)
         many, _ = _measure(step, rows * count, bool(request.gpus))
     ratio = many["sequences_per_s"] / one["sequences_per_s"]

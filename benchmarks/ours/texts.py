@@ -1,9 +1,9 @@
 """Tokenizers, and SQuAD from file to windows and from scores to answers.
 
-SQuAD's ways are timed beside a plain rendering of the original's way, the one
-in tests/data/squad/reference.py, by the processor time of this process. The
-plain way has this project's tokenizer, which is faster than the original's, and
-leaves out the places of answers, shuffling and prediction files.
+SQuAD's ways are timed beside a plain rendering of the original's, the one in
+tests/data/squad/reference.py, by processor time. It has this project's
+tokenizer, which is faster, and leaves out the places of answers, shuffling and
+prediction files.
 """
 
 import collections
