@@ -235,12 +235,7 @@ def _train_texts(data) -> Iterator[str]:
     more = data.get("task_options", {})
     task = get_task(data["task_name"], data["data_dir"], **more)
     for x in task.examples("train"):
-        if hasattr(x, "words"):
-            yield " ".join(x.words)
-        elif hasattr(x, "choices"):
-            yield from (x.contexts[0], *x.choices)
-        else:
-            yield from filter(None, (x.text_a, x.text_b))
+        yield " ".join(x.texts)
 
 
 def _train(task, place, flags, data):

@@ -35,9 +35,8 @@ def sigterm(request: Request) -> Found:
         seconds = time.perf_counter() - began
         found.figures["seconds_to_the_end"] = seconds
         text = f"{code} after {seconds:.1f} s, expected {EXIT_CODE}"
-        found.check(
-            "exit code of a run that gets SIGTERM", code == EXIT_CODE, text
-        )
+        label = "exit code of a run that gets SIGTERM"
+        found.check(label, code == EXIT_CODE, text)
         saved = _last_step(run)
         log = Path(folder, "second.log")
         run_with_log(log, _PROGRAM, **flags, stop_at_step=saved + _MORE)

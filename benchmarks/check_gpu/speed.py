@@ -72,10 +72,8 @@ class _Step:
 
     def run(self, iterator, num_steps=1):
         """Makes updates in one call."""
-        first = next(self._numbers)
-        metrics = self._trainer.run_steps(
-            iterator, first_step=first, num_steps=num_steps
-        )
+        steps = {"first_step": next(self._numbers), "num_steps": num_steps}
+        metrics = self._trainer.run_steps(iterator, **steps)
         if not np.isfinite(metrics).all():
             raise FloatingPointError("a loss or a gradient is not finite")
 
@@ -117,9 +115,8 @@ def sizes_for(request: Request) -> Sequence[int]:
     sizes = MICRO_BATCHES[request.length]
     if request.small or not request.memory_gb:
         return sizes
-    most = room.sequences(
-        request.model.title(), request.length, request.memory_gb
-    )
+    model = request.model.title()
+    most = room.sequences(model, request.length, request.memory_gb)
     # It is an estimate, and a batch that is too large costs a minute.
     return [rows for rows in sizes if rows <= 1.1 * most] or sizes[-1:]
 
@@ -149,16 +146,16 @@ def speed(request: Request) -> Found:
         iterator = iterator or batches
         if request.xla:  # it compiles for a minute or more
             break
-    found.check(
-        f"{request.model} at {request.length} trains",
-        iterator is not None,
-        found.figures.get("stopped", "every micro-batch"),
-    )
+    label = f"{request.model} at {request.length} trains"
+    text = found.figures.get("stopped", "every micro-batch")
+    found.check(label, iterator is not None, text)
     if iterator is not None:
-        found.figures["kernels"] = profile.of_steps(
-            lambda: step.run(iterator), _PROFILED
-        )
+        found.figures["kernels"] = _profile(step, iterator)
     return found
+
+
+def _profile(step, iterator):
+    return profile.of_steps(lambda: step.run(iterator), _PROFILED)
 
 
 def placement(request: Request) -> Found:
@@ -174,26 +171,21 @@ def placement(request: Request) -> Found:
         graphs = context.export_run_metadata().function_graphs
     finally:
         context.disable_graph_collection()
-    nodes = [
-        node
-        for function in graphs
-        for graph in function.partition_graphs
-        for node in graph.node
-    ]
+    parts = [graph for x in graphs for graph in x.partition_graphs]
+    nodes = [node for graph in parts for node in graph.node]
     on_host = collections.Counter(
         node.op for node in nodes if "device:CPU" in node.device
     )
     found.figures = {
         "operations": len(nodes),
         "on_host": dict(on_host.most_common()),
-        "copies": profile.of_steps(lambda: step.run(iterator), _PROFILED),
+        "copies": _profile(step, iterator),
     }
     if request.gpus:
         # Arguments and constants lie there. A product would be slow there.
         slow = sorted(op for op in on_host if "MatMul" in op)
-        found.check(
-            "no matrix product on the host", not slow, ", ".join(slow) or "none"
-        )
+        text = ", ".join(slow) or "none"
+        found.check("no matrix product on the host", not slow, text)
     return found
 
 

@@ -23,7 +23,6 @@ from data.storage.json_files import open_json_lines, read_json, write_json
 from data.tasks.examples import TextExample
 from data.vectors import retrieval
 from data.vectors.text_sets import PAIR, TextOptions, TextSets
-from modeling.checkpoints.model_folder import weights_sha256
 from training import program
 from training.config import flags
 
@@ -105,9 +104,6 @@ def theirs(folder, **request):
 def measure(options, task):
     """Side -> its scores, one mapping of metrics for each seed."""
     folder, wanted = Path(options.output_dir, task), TASKS[task]
-    rate = options.learning_rate
-    facts = {"checkpoint": weights_sha256(options.checkpoint)}
-    facts["learning_rate"] = rate
     for part in "train", "dev":
         rows = examples(task, part, options.data)
         path = folder.with_name(f"{task}_{part}.jsonl")
@@ -115,8 +111,8 @@ def measure(options, task):
             for row in rows:
                 score = {} if row.score is None else {"score": row.score}
                 write(dict(zip(PAIR, row.texts, strict=True)) | score)
-        facts[f"{task}_{part}"] = files.sha256(str(path))
-    require_same(options.output_dir, **facts)
+        same = {f"{task}_{part}": files.sha256(str(path))}
+        require_same(options.output_dir, **same)
     pairs = retrieval.pair_set(rows)
     texts = folder.with_name(f"{task}_texts.json")
     write_json(str(texts), list(pairs.texts))
@@ -132,7 +128,7 @@ def measure(options, task):
             train=str(folder.with_name(f"{task}_train.jsonl")),
             texts=str(texts),
             seed=seed,
-            rate=rate,
+            rate=options.learning_rate,
             **wanted,
         )
         found[SIDES[1]].append(pairs.evaluate(vectors))
@@ -170,6 +166,14 @@ def rows(names, found):
 def main():
     """Trains what is missing and prints the tables."""
     options = flags.read(Options)
+    program.load_tensorflow()
+    from modeling.checkpoints.model_folder import weights_sha256
+
+    require_same(
+        options.output_dir,
+        checkpoint=weights_sha256(options.checkpoint),
+        learning_rate=options.learning_rate,
+    )
     base = Path(options.output_dir, "huggingface")
     if not base.exists():
         run_with_log(
