@@ -75,11 +75,11 @@ def scores(model, said, data):
     answers = model.predict(texts)
     labels = said["labels"]
     if said["kind"] == "regression":
-        return task.score(gold, np.array([x["score"] for x in answers]))
-    if said["kind"] == "multilabel":
-        found = [[name in x["labels"] for name in labels] for x in answers]
-        return task.score(gold, np.array(found, int))
-    found = [labels.index(answer["label"]) for answer in answers]
+        found = [x["score"] for x in answers]
+    elif said["kind"] == "multilabel":
+        found = [[int(y in x["labels"]) for y in labels] for x in answers]
+    else:
+        found = [labels.index(answer["label"]) for answer in answers]
     return task.score(gold, np.array(found))
 
 

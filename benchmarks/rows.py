@@ -69,7 +69,7 @@ class Bench(compare.Options):
         """Measures a case without peers on all cores; see `compare.result`."""
         megabytes = self.pick(0.0, 0.5)
         options = self.replace(turns=turns, threads=0, megabytes=megabytes)
-        return compare.result("", compare.alone(case), options, **more)
+        return compare.result(compare.alone(case), options, **more)
 
 
 def _judged(condition):
@@ -258,7 +258,7 @@ def _first_step(bench):
     return _start_up(seconds, _FIRST_STEP_S)
 
 
-def _peers(name, case, bench):
+def _peers(case, bench):
     """A case with its peers."""
     target, options, more = compare.targets(case), bench, {}
     if not programs.python_of("peers").exists():
@@ -266,7 +266,7 @@ def _peers(name, case, bench):
     if bench.quick:
         options = bench.replace(turns=1, megabytes=0.5)
         more = {"count": 32}
-    found = compare.result(name, case, options, **more)
+    found = compare.result(case, options, **more)
     met = _judged(found["met"])
     if found["not_measured"] and found["met"]:
         met = _IN_PART
@@ -294,12 +294,12 @@ def _lengths(bench):
         }
         for precision in ("float32", "bfloat16")
     }
-    text = "; ".join(
-        f"{precision} "
-        + ", ".join(f"{rate:,.0f} at {length}" for length, rate in row.items())
-        for precision, row in rates.items()
-    )
-    return Measured(f"wordpieces/s: {text}", "", _PICTURE, rates)
+    texts = []
+    for precision, row in rates.items():
+        found = (f"{rate:,.0f} at {length}" for length, rate in row.items())
+        texts.append(f"{precision} {', '.join(found)}")
+    text = f"wordpieces/s: {'; '.join(texts)}"
+    return Measured(text, "", _PICTURE, rates)
 
 
 def _parts(bench):
@@ -325,10 +325,8 @@ def _objectives(bench):
         for name in OBJECTIVES
     }
     base = best["pretraining"]["best"]
-    text = ", ".join(
-        f"{name} {found['best'] / base:.2f}" for name, found in best.items()
-    )
-    text = f"times masked LM's {base:.0f} ms: {text}"
+    ratios = (f"{name} {x['best'] / base:.2f}" for name, x in best.items())
+    text = f"times masked LM's {base:.0f} ms: {', '.join(ratios)}"
     return Measured(text, "", _NO_TARGET, best)
 
 
@@ -352,7 +350,7 @@ def _rows() -> dict[str, Callable[[Bench], Measured]]:
     }
     for name, case in CASES.items():
         if case.targets:
-            rows[f"peers_{name}"] = functools.partial(_peers, name, case)
+            rows[f"peers_{name}"] = functools.partial(_peers, case)
     rows["step_by_objective"] = _objectives
     return rows | {"step_by_length": _lengths, "step_by_part": _parts}
 

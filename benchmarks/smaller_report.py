@@ -149,10 +149,8 @@ def _times(found, task) -> str:
     for name in SIZES:
         cells = [MODELS[name].title]
         for form in _TIMED:
-            both = (
-                found.milliseconds(task, name, form, kind)
-                for kind in ("short", "long")
-            )
+            of_kind = functools.partial(found.milliseconds, task, name, form)
+            both = map(of_kind, ("short", "long"))
             cells.append(" / ".join(f"{x:.2f}" for x in both if x))
         rows.append(cells)
     return tables.table(["ms of a short / a long text", *_TIMED.values()], rows)
@@ -164,9 +162,8 @@ def _draw(found: Results, folder: Path) -> None:
     if found.costs:
         answer = functools.partial(found.milliseconds, kind="long")
         panels = {"time of an answer to a long text (ms)": answer} | panels
-    figure = matplotlib.figure.Figure(
-        figsize=(1 + 5 * len(panels), 5.5), layout="constrained"
-    )
+    size = (1 + 5 * len(panels), 5.5)
+    figure = matplotlib.figure.Figure(size, layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     tasks = [task for task in TASKS if (task, TEACHER) in found.runs]
     for axis, (label, cost) in zip(axes, panels.items(), strict=True):
@@ -181,12 +178,8 @@ def _draw(found: Results, folder: Path) -> None:
         axis.set_ylim(bottom=_LEAST - 0.5)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("score (% of the teacher's mean)")
-    figure.legend(
-        handles=_legend(tasks),
-        loc="outside lower center",
-        ncols=1 + 2 * len(panels),
-        fontsize="small",
-    )
+    place = {"loc": "outside lower center", "ncols": 1 + 2 * len(panels)}
+    figure.legend(handles=_legend(tasks), fontsize="small", **place)
     curves.save(figure, str(folder / "smaller.png"))
 
 
@@ -207,13 +200,8 @@ def _point(axis, cost, share, style):
         axis.errorbar(cost, share.mean, share.spread, capsize=2, **style)
         return
     axis.errorbar(cost, _LEAST, **style)
-    axis.annotate(
-        f"{share.mean:.0f} %",
-        (cost, _LEAST),
-        (4, 4),
-        textcoords="offset points",
-        fontsize="x-small",
-    )
+    label = {"textcoords": "offset points", "fontsize": "x-small"}
+    axis.annotate(f"{share.mean:.0f} %", (cost, _LEAST), (4, 4), **label)
 
 
 def _legend(tasks):

@@ -160,4 +160,4 @@ def _measure(request, *peers):
     case = CASES["pretraining_4x256_float32"]
     case = dataclasses.replace(case, targets=dict.fromkeys(peers, 1), asks=())
     options = compare.Options(turns=_TURNS, threads=0)
-    return compare.result("", case, options, **request)
+    return compare.result(case, options, **request)

@@ -55,9 +55,7 @@ class Runs:
     def __init__(self, folder: Path, options: Any, text: str):
         self._folder = folder
         self._options = options
-        self._config_file = options.bert_config_file
-        self._vocab_file = options.vocab_file
-        files = self._vocab_file, self._config_file
+        files = options.vocab_file, options.bert_config_file
         self._inputs = Inputs(folder, text, *files)
         self._inputs.check()
 
@@ -133,16 +131,13 @@ class Runs:
     def _grow(self, rung, phases, place, seed):
         """Trains the first layers, copies them to the others, trains all."""
         first, second = phases
-        config = read_json(self._config_file)
+        config = read_json(self._inputs.config_file)
         small_file = place / "small.json"
         small = config | {"num_hidden_layers": rung.grows_from}
         write_json(str(small_file), small)
         total = first.num_steps + second.num_steps
-        self._pretrain(
-            *(place / "phase_1", first.settings, total, seed),
-            stop_at_step=first.num_steps,
-            bert_config_file=small_file,
-        )
+        more = {"stop_at_step": first.num_steps, "bert_config_file": small_file}
+        self._pretrain(place / "phase_1", first.settings, total, seed, **more)
         layers = config["num_hidden_layers"]
         stacked = weights.stack(place / "phase_1", place / "stacked", layers)
         # The second phase has its own schedule, from where the first one was.
@@ -159,8 +154,8 @@ class Runs:
         flags = {k: v for k, v in settings.items() if k not in _NO_FLAGS}
         flags |= {
             "do_train": True,
-            "bert_config_file": self._config_file,
-            "vocab_file": self._vocab_file,
+            "bert_config_file": self._inputs.config_file,
+            "vocab_file": self._inputs.vocab_file,
             "input_file": self._inputs.records(settings, "train"),
             "eval_file": self._inputs.records(settings, "eval"),
             "output_dir": folder,
@@ -181,14 +176,11 @@ class Runs:
 
     def _evaluate(self, model, kind, masking, folder, program="ours"):
         """The numbers of a model on held-out examples, alike for all rungs."""
-        settings = {
-            "records": kind,
-            "masking": masking,
-            "max_seq_length": LENGTH,
-        }
+        settings = {"records": kind, "masking": masking}
+        settings["max_seq_length"] = LENGTH
         flags = {
             "do_eval": True,
-            "bert_config_file": self._config_file,
+            "bert_config_file": self._inputs.config_file,
             "init_checkpoint": model,
             "input_file": self._inputs.records(settings, "eval"),
             "output_dir": folder,
@@ -198,7 +190,7 @@ class Runs:
             "max_eval_steps": _EVAL_STEPS,
         }
         if masking == "dynamic":  # with a seed: the same masks for all
-            flags |= {"masking": masking, "vocab_file": self._vocab_file}
+            flags |= {"masking": masking, "vocab_file": self._inputs.vocab_file}
         python, *command = EVALUATORS[program]
         log = Path(f"{folder}.log")
         run_with_log(log, *command, python=python, **flags)

@@ -2,17 +2,16 @@
 
 import functools
 import itertools
-import json
 from pathlib import Path
 
 import keras
 import numpy as np
 
 from benchmarks.ours import arithmetic
-from benchmarks.ours.steps import dtype_of, train_options
+from benchmarks.ours.steps import train_options
 from benchmarks.ours.texts import write_windows
 from benchmarks.peers import inputs
-from benchmarks.peers.protocol import elapsed
+from benchmarks.peers.protocol import elapsed, texts_of
 from data.finetuning.feature_options import FeatureOptions, feature_specs
 from data.finetuning.records import make_records
 from data.records import input_pipeline, length_batches, tfrecord
@@ -98,7 +97,9 @@ def finetuning(case):
     path, padded_by_real = _training_records(case)
     opened = _open(case, path, is_training=True)
     config = BertConfig(**case["model"])
-    model = _model_class(case)(config, dtype=dtype_of(case))
+    model = _model_class(case)(
+        config, dtype=run_options.dtype_policy(case["precision"])
+    )
     steps = case["steps"] or opened.count // case["rows"]
     return {
         "trimmed, grouped": _epoch(case, model, opened, steps, trim=True),
@@ -204,7 +205,7 @@ def latency(case):
     exported = choose(serving, run_options.ServingOptions())
     saved_model.write(serving, exported, "", f"{export_dir}/1")
     predictor = Predictor.load(export_dir)
-    texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
+    texts = itertools.cycle(texts_of(case))
 
     def call(text):
         return predictor.predict([text])[0]["label"]
@@ -217,7 +218,11 @@ def latency(case):
 def encoding(case):
     """The vectors of all texts, as `bert.Model.encode` computes them."""
     config = BertConfig(**case["model"])
-    model = SentenceEncoder(config, form=VectorForm(), dtype=dtype_of(case))
+    model = SentenceEncoder(
+        config,
+        form=VectorForm(),
+        dtype=run_options.dtype_policy(case["precision"]),
+    )
     loaded = LoadedModel(
         kind="vectors",
         model=model,
@@ -231,6 +236,6 @@ def encoding(case):
         folder="",
     )
     vectors = TextVectors(loaded)
-    texts = json.loads(Path(case["input"]).read_text())
+    texts = texts_of(case)
     encode = functools.partial(vectors.encode, batch_size=case["rows"])
     return {"": lambda: [elapsed(encode, texts)]}

@@ -6,6 +6,7 @@ full-length prediction need none of it. The fastest way of a peer counts. Prints
 a line to read and a line of JSON for each case.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -98,23 +99,20 @@ def _measure(case, options, more):
     sides, workers = _sides(case.targets), {}
     with tempfile.TemporaryDirectory() as folder:
         request, amount = _make_request(case, options, more, Path(folder))
-        try:
-            for side, (script, python) in sides.items():
+        with contextlib.ExitStack() as stack:
+            for side, command in sides.items():
                 own = Path(folder, side)
                 own.mkdir(parents=True)  # a peer may be OWNER/REPOSITORY
-                workers[side] = protocol.Worker(
-                    script, python, request | {"folder": str(own)}
-                )
+                asked = request | {"folder": str(own)}
+                worker = protocol.Worker(*command, asked)
+                workers[side] = stack.enter_context(contextlib.closing(worker))
             seconds = protocol.take_turns(workers, request["turns"])
             answers = {way: workers["ours"].ask(way) for way in case.asks}
-        finally:
-            for worker in workers.values():
-                worker.close()
     facts = {side: worker.facts for side, worker in workers.items()}
     return seconds, facts, amount, answers
 
 
-def result(name, case, options, **more):
+def result(case, options, **more):
     """Measures a case and returns the values of its line of JSON.
 
     `more` are values that replace those of the case's request. Raises
@@ -129,13 +127,10 @@ def result(name, case, options, **more):
         if peer in facts
     }
     found = {
-        "case": name,
         "date": time.strftime("%Y-%m-%d"),
         "unit": case.unit,
         "ours": _figures(case, ours, amount),
-        "ways": {
-            way: _figures(case, x, amount) for way, x in seconds["ours"].items()
-        },
+        "ways": _all_figures(case, seconds["ours"], amount),
         "peers": peers,
         "not_measured": [peer for peer in case.targets if peer not in facts],
         "turns": options.turns or case.turns,
@@ -175,7 +170,7 @@ def _against(case, peer, ways, ours, amount):
     fastest = min(ways, key=lambda way: typical(ways[way]))
     theirs = ways[fastest]
     found = {
-        "ways": {way: _figures(case, x, amount) for way, x in ways.items()},
+        "ways": _all_figures(case, ways, amount),
         "fastest": fastest,
         "ratio": typical(theirs) / typical(ours),
         "ratio_of_medians": statistics.median(theirs) / statistics.median(ours),
@@ -204,6 +199,10 @@ def _figures(case, seconds, amount):
         key: value * factor if factor else amount / value
         for key, value in values.items()
     }
+
+
+def _all_figures(case, ways, amount):
+    return {way: _figures(case, x, amount) for way, x in ways.items()}
 
 
 def text(found):
@@ -257,7 +256,7 @@ def main():
         if not (only or case.targets):
             continue
         case = alone(case) if options.alone else case
-        found = result(name, case, options, xla=options.xla)
+        found = {"case": name} | result(case, options, xla=options.xla)
         print(f"{name}: {text(found)} (target: {targets(case) or 'none'})")
         print(json.dumps(found), flush=True)
         if options.json:

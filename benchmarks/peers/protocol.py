@@ -22,6 +22,11 @@ def elapsed(function, *args):
     return time.perf_counter() - start
 
 
+def texts_of(case):
+    """The texts that a case reads."""
+    return json.loads(Path(case["input"]).read_text())
+
+
 def serve(make):
     """Answers requests until standard input is closed.
 
