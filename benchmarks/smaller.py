@@ -137,11 +137,11 @@ def main() -> None:
 
     folder = Path(options.output_dir)
     for task, found in given.items():
-        checksums = data.checksums(task)
+        sums = data.checksums(task)
         if task == "choice":
-            text = f"{options.codah_dir}/codah_full_data.tsv"
-            checksums = files.sha256(text)
-        programs.require_same(folder / task, data=checksums)
+            paths = Path(options.codah_dir).glob("*full_data.tsv")
+            sums = {path.name: files.sha256(str(path)) for path in paths}
+        programs.require_same(folder / task, data=sums)
         for seed in range(SEED, SEED + options.num_seeds):
             for name in MODELS:
                 run(task, name, seed, options, found)

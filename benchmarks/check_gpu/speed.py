@@ -42,10 +42,9 @@ class _Step:
     """An update of a model, for batches of any size."""
 
     def __init__(self, request: Request, rows: int):
-        words = 99 if request.model == "tiny" else VOCAB_SIZE
-        self._words, self._length = words, request.length
+        self._length = request.length
         self._strategy = tf.distribute.get_strategy()
-        config = BertConfig(**model_of(request.model, words))
+        config = BertConfig(**model_of(request.model))
         model = PretrainingModel(config, dtype=dtype_policy(request.precision))
         options = TrainOptions(
             output_dir="unused",
@@ -61,7 +60,7 @@ class _Step:
         """One batch, again and again."""
         length = self._length
         batch = inputs.pretraining_batch(
-            *(self._words, rows, length, round(0.15 * length + 1))
+            *(VOCAB_SIZE, rows, length, round(0.15 * length + 1))
         )
 
         def batches(shard):

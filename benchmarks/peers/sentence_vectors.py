@@ -89,11 +89,10 @@ def theirs(folder, **request):
     vectors = folder / "vectors.npy"
     script = Path(__file__).with_name("their_vectors.py")
     if not vectors.exists():
+        request |= {"folder": str(folder), "vectors": str(vectors)}
         subprocess.run(
             [python_of("peers"), script],
-            input=json.dumps(
-                request | {"folder": str(folder), "vectors": str(vectors)}
-            ),
+            input=json.dumps(request),
             text=True,
             check=True,
             env=os.environ | {"HF_HUB_OFFLINE": "1"},

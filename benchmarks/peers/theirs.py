@@ -168,14 +168,19 @@ def encoding(case):
     folder = case["folder"]
     _saved_tokenizer(case).save_pretrained(folder)
     _model("BertModel", case).save_pretrained(folder)
-    words = modules.Transformer(folder, max_seq_length=case["length"])
-    pooling = modules.Pooling(words.get_embedding_dimension(), "mean")
-    model = sentence_transformers.SentenceTransformer(
-        modules=[words, pooling, modules.Normalize()], device="cpu"
-    )
+    model = sentence_model(folder, case["length"])
     texts = texts_of(case)
     encode = functools.partial(model.encode, texts, batch_size=case["rows"])
     return {"": functools.partial(_timed, encode)}
+
+
+def sentence_model(folder, length):
+    """A model of sentence vectors, with the weights of a folder."""
+    words = modules.Transformer(folder, max_seq_length=length)
+    pooling = modules.Pooling(words.get_embedding_dimension(), "mean")
+    return sentence_transformers.SentenceTransformer(
+        modules=[words, pooling, modules.Normalize()], device="cpu"
+    )
 
 
 def _saved_tokenizer(case):
