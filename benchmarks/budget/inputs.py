@@ -10,7 +10,6 @@ from benchmarks.peers.inputs import read_text
 from benchmarks.programs import require_same, run_with_log
 from data.storage import files
 from data.storage.json_files import find_json, read_json, write_json
-from training.devices import precision, strategy
 
 LENGTH, PREDICTIONS = 128, 20  # of the held-out examples
 _ROWS = {"next_sentence_prediction": False, "short_seq_prob": 0}
@@ -112,6 +111,8 @@ class Inputs:
 
     def _seconds(self, settings, length, num_layers, is_original):
         """The time of an update of examples of one length."""
+        from training.devices import precision, strategy  # loads TensorFlow
+
         config = read_json(self.config_file)
         dropout = settings.get("dropout_prob", _DROPOUT)
         config["hidden_dropout_prob"] = dropout
