@@ -80,13 +80,10 @@ def _pretraining(case, bench):
     """A training step compared with the machine's matrix products."""
     turns = bench.pick(3 if case.model == "base" else 10, 1)
     found = bench.alone(case, turns)
-    return Measured(
-        f"{found['ours']['best']:.0f} ms, {found['gflops']:.0f} GFLOP/s; "
-        + compare.shares(found),
-        compare.targets(compare.alone(case)),
-        _judged(found["met"]),
-        found,
-    )
+    text = f"{found['ours']['best']:.0f} ms, {found['gflops']:.0f} GFLOP/s; "
+    text += compare.shares(found)
+    target = compare.targets(compare.alone(case))
+    return Measured(text, target, _judged(found["met"]), found)
 
 
 def _finetuning(case, bench):
@@ -202,23 +199,16 @@ def _reading(bench):
     quick = {"seconds": 0.3, "num_examples": 16_000}
     more = bench.pick({"seconds": 1.0}, quick)
     found = bench.alone(CASES["reading_static"], bench.pick(3, 1), **more)
-    rate = found["ours"]["best"]
-    return Measured(
-        f"{rate:,.0f} examples/s",
-        f"{_READING_EXAMPLES_PER_S:,} examples/s",
-        _judged(rate >= _READING_EXAMPLES_PER_S),
-        found,
-    )
+    rate, target = found["ours"]["best"], _READING_EXAMPLES_PER_S
+    texts = f"{rate:,.0f} examples/s", f"{target:,} examples/s"
+    return Measured(*texts, _judged(rate >= target), found)
 
 
 def _start_up(seconds, target):
     """The result of a row whose target is the best time of a start."""
-    return Measured(
-        f"{min(seconds):.1f} s, at worst {max(seconds):.1f} s",
-        f"{target} s",
-        _judged(min(seconds) <= target),
-        {"seconds": seconds},
-    )
+    text = f"{min(seconds):.1f} s, at worst {max(seconds):.1f} s"
+    met = _judged(min(seconds) <= target)
+    return Measured(text, f"{target} s", met, {"seconds": seconds})
 
 
 def _help(bench):
