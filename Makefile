@@ -66,9 +66,9 @@ format: $(READY)
 ## bench: all that has a target, measured, and three pictures (an hour;
 ##        QUICK=1 ONLY=ROW REAL_DATA=DIR TEXT=FILE MINILM=DIR)
 bench: $(READY)
-	$(RUN) benchmarks/bench.py $(if $(QUICK),--quick) \
+	$(RUN) -m benchmarks.bench $(if $(QUICK),--quick) \
 		$(foreach row,$(ONLY),--only=$(row)) \
-		$(if $(REAL_DATA),--real_data="$(REAL_DATA)") \
+		$(if $(REAL_DATA),--data="$(REAL_DATA)") \
 		$(if $(TEXT),--text="$(TEXT)") \
 		$(if $(MINILM),--minilm="$(MINILM)")
 

@@ -1,12 +1,10 @@
 """Measures everything that has a target, prints the table, draws pictures.
 
-Without --real_data, the text is that of `make demo` and the sentences of the
-tasks are random words, as long as real ones. Weights are random. The rows with
-peers need `make peers`, `make peers-model-garden` and `make peers-original`. A
-row that fails is reported, the other rows are measured, and the exit code is 1.
+Without --data, the text is that of `make demo` and the sentences of the tasks
+are random words, as long as real ones. The rows with peers need `make peers`,
+`make peers-model-garden` and `make peers-original`.
 """
 
-import dataclasses
 import json
 import os
 import sys
@@ -14,52 +12,44 @@ import time
 import traceback
 from pathlib import Path
 
-from absl import app, flags, logging
+from absl import logging
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+from benchmarks.data import make_data
+from benchmarks.programs import ROOT, chosen, define_only, processor
+from benchmarks.rows import ROWS, Bench
+from benchmarks.tables import table
+from data.storage import files
+from training import program
+from training.config import flags
 
-from benchmarks import pictures  # noqa: E402
-from benchmarks.data import make_data  # noqa: E402
-from benchmarks.peers import compare  # noqa: E402
-from benchmarks.programs import ROOT, chosen, processor  # noqa: E402
-from benchmarks.rows import ROWS, Bench  # noqa: E402
-from benchmarks.tables import table  # noqa: E402
-from data.storage import files  # noqa: E402
-from training.config.flags import define, read  # noqa: E402
-
-FLAGS = flags.FLAGS
 _FAILED = "failed"
 
 
-def machine():
+def machine(is_quick):
     """Processor, cores, memory and date, as a line."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     gpu = "" if Path("/dev/nvidia0").exists() else ", no GPU"
-    quick = ", quick: not to be trusted" if FLAGS.quick else ""
+    quick = ", quick: not to be trusted" if is_quick else ""
     return (
         f"{processor()}, {os.cpu_count()} cores, {memory:.0f} GiB{gpu}, "
         f"{time.strftime('%Y-%m-%d')}{quick}"
     )
 
 
-def make_bench(out):
-    """Returns what all rows are measured with; makes data if none is given."""
-    folder = out / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    options = read(compare.Options)
-    if not options.data:
-        print(f"No --real_data: making some in {folder}/data", flush=True)
-        make_data(folder / "data")
-    return Bench(
-        options=dataclasses.replace(
-            options,
-            data=os.path.abspath(options.data or folder / "data"),
-            text=options.text and os.path.abspath(options.text),
-        ),
-        folder=folder,
-        minilm=FLAGS.minilm and os.path.abspath(FLAGS.minilm),
-        quick=FLAGS.quick,
+def make_bench():
+    """Reads the flags; makes data if none is given. Programs run elsewhere."""
+    bench = flags.read(Bench)
+    bench = bench.replace(
+        output_dir=os.path.abspath(bench.output_dir),
+        text=bench.text and os.path.abspath(bench.text),
+        minilm=bench.minilm and os.path.abspath(bench.minilm),
+    )
+    bench.folder.mkdir(parents=True, exist_ok=True)
+    if not bench.data:
+        print(f"No --data: making some in {bench.folder}/data", flush=True)
+        make_data(bench.folder / "data")
+    return bench.replace(
+        data=os.path.abspath(bench.data or bench.folder / "data")
     )
 
 
@@ -90,18 +80,22 @@ def write(out, title, results):
     return text
 
 
-def main(_):
+def main():
     """Measures the rows one by one."""
     logging.set_verbosity(logging.WARNING)
-    names, out = chosen(FLAGS.only, ROWS), Path(FLAGS.output_dir).resolve()
-    title, results = machine(), []
+    names = chosen(flags.value("only"), ROWS)
+    program.load_tensorflow()
+    from benchmarks import pictures
+
+    bench = make_bench()
+    out = bench.output_dir
+    title, results = machine(bench.quick), []
     print(title)
-    bench = make_bench(out)
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name} ...", flush=True)
         results.append(measure(name, bench))
         text = write(out, title, results)
-    folder = out if FLAGS.quick else ROOT / "benchmarks"
+    folder = Path(out) if bench.quick else ROOT / "benchmarks"
     failed = [r["row"] for r in results if r["met"] == _FAILED]
     values = {r["row"]: r["values"] for r in results if r["row"] not in failed}
     drawn = pictures.draw(values, folder, title)
@@ -113,12 +107,6 @@ def main(_):
 
 
 if __name__ == "__main__":
-    define(compare.Options)
-    flags.DEFINE_alias("real_data", "data")
-    flags.DEFINE_multi_string(
-        "only", [], f"Beginning of the names of rows: {', '.join(ROWS)}."
-    )
-    flags.DEFINE_bool("quick", False, "Few repeats: figures mean nothing.")
-    flags.DEFINE_string("minilm", "", "Folder with MiniLM's weights in tf1/.")
-    flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
-    app.run(main)
+    flags.define(Bench)
+    define_only(ROWS)
+    program.run(main)

@@ -7,21 +7,15 @@ because speed depends on their lengths alone.
 
 import gzip
 import itertools
-import json
 
 import numpy as np
 
+from benchmarks.peers import inputs
 from benchmarks.peers.cases import VOCAB_SIZE
-from benchmarks.peers.inputs import (
-    GLUE,
-    NOVELS,
-    SQUAD,
-    VOCAB,
-    random_words,
-    read_text,
-)
+from benchmarks.peers.inputs import GLUE, NOVELS, SQUAD, VOCAB
 from benchmarks.programs import run_program
 from data.storage import files
+from data.storage.json_files import write_json
 
 # Wordpieces of an example, [CLS] and [SEP] included: the 2.5th, 7.5th, ...
 # percentile of the train sets with the released uncased vocabulary, at a
@@ -41,7 +35,7 @@ def make_data(folder):
     for name in (VOCAB, NOVELS, SQUAD, *(f"{f}/x" for f in GLUE.values())):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
     _make_text(folder)
-    text = random_words(str(folder / VOCAB), seed=1)
+    text = inputs.random_words(str(folder / VOCAB), seed=1)
     rng = np.random.default_rng(1)
     writers = {"cola": _write_cola, "rte": _write_rte, "squad": _write_squad}
     for part, count in ("train", 2000), ("dev", 640):
@@ -54,14 +48,11 @@ def make_data(folder):
 def _make_text(folder):
     """Writes the demo's corpus and a vocabulary made of it."""
     plain = folder / "novels/corpus.txt"
-    run_program(
-        *("-m", "demo.corpus", f"--train_output={plain}"),
-        f"--eval_output={folder}/novels/held_out.txt",
-    )
-    run_program(
-        *("build_vocab.py", f"--input_file={plain}"),
-        *(f"--output_file={folder / VOCAB}", f"--vocab_size={VOCAB_SIZE}"),
-    )
+    held_out = folder / "novels/held_out.txt"
+    made = {"train_output": plain, "eval_output": held_out}
+    run_program("-m", "demo.corpus", **made)
+    wanted = {"output_file": folder / VOCAB, "vocab_size": VOCAB_SIZE}
+    run_program("build_vocab.py", input_file=plain, **wanted)
     # As long as the real novels, so that start-up takes the lesser part.
     text = (plain.read_bytes() + b"\n") * _COPIES
     (folder / NOVELS).write_bytes(gzip.compress(text, compresslevel=1))
@@ -83,9 +74,8 @@ def _write_rte(folder, part, lengths, text):
     for i, length in enumerate(lengths):
         short = (length - 3) // 4
         label = ("entailment", "not_entailment")[i % 2]
-        rows.append(
-            f"{i}\t{text(length - 3 - short)}\t{text(short)}\t{label}\n"
-        )
+        first, second = text(length - 3 - short), text(short)
+        rows.append(f"{i}\t{first}\t{second}\t{label}\n")
     files.write_text(f"{folder}/{GLUE['rte']}/{part}.tsv", "".join(rows))
 
 
@@ -103,10 +93,8 @@ def _write_squad(folder, part, lengths, text):
         }
         paragraphs.append({"context": context, "qas": [question]})
     article = {"title": "made", "paragraphs": paragraphs}
-    files.write_text(
-        str(folder / SQUAD.format(part)),
-        json.dumps({"version": "1.1", "data": [article]}),
-    )
+    whole = {"version": "1.1", "data": [article]}
+    write_json(str(folder / SQUAD.format(part)), whole)
 
 
 def small_task(data, folder, count):
@@ -120,14 +108,8 @@ def small_task(data, folder, count):
 
 
 def text_of_size(source, path, megabytes):
-    """Writes a text of some size: the source, repeated or cut.
-
-    Args:
-      source: text file, which may be gzipped.
-      path: where to.
-      megabytes: of 10**6 bytes, to the next end of a line.
-    """
-    lines, left = read_text(source, megabytes)[0], megabytes * 1e6
+    """Writes a text of some size, to the next line: the source again or cut."""
+    lines, left = inputs.read_text(source, megabytes)[0], megabytes * 1e6
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         for line in itertools.cycle([*lines, ""]):
             if left <= 0:

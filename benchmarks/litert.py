@@ -1,36 +1,35 @@
 """Measures an export of LiteRT: sizes, scores of the dev set, milliseconds.
 
 Each of its files answers the dev set by `bert.load(FILE)`, one text after the
-other on one thread. --output_dir, the folder of the run, adds a line for the
-model itself. A model of vectors is scored on pairs of texts with a number:
---task_name=STS-B.
+other on one thread. A model of vectors is scored on pairs of texts with a
+number: --task_name=STS-B.
 """
 
+import dataclasses
 import itertools
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
-from absl import app, flags, logging
+from absl import logging
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import bert
+from benchmarks import programs
+from benchmarks.peers.protocol import elapsed
+from data import tables
+from data.settings import Settings, optional, setting
+from data.squad.articles import SquadData
+from data.squad.examples import read_examples
+from data.squad.scoring import Scorer
+from data.storage.json_files import read_json
+from data.tasks import get_task
+from data.tasks.examples import TextExample
+from data.vectors import retrieval
+from training import program
+from training.config import flags
+from training.export import litert_model
 
-import bert  # noqa: E402
-from benchmarks import programs  # noqa: E402
-from benchmarks.peers.protocol import elapsed  # noqa: E402
-from data import tables  # noqa: E402
-from data.squad.articles import SquadData  # noqa: E402
-from data.squad.examples import read_examples  # noqa: E402
-from data.squad.scoring import Scorer  # noqa: E402
-from data.tasks import get_task  # noqa: E402
-from data.tasks.examples import TextExample  # noqa: E402
-from data.vectors import retrieval  # noqa: E402
-from training.export import litert_model  # noqa: E402
-
-FLAGS = flags.FLAGS
 _TEXT = "He left, and it was good. "
 TEXTS = {"short": _TEXT, "long": _TEXT * 16}
 TURNS = 200
@@ -40,17 +39,21 @@ _FIRST = (
 )
 
 
+class LitertOptions(Settings):
+    """What is measured."""
+
+    export_dir: str = setting(help="The export.")
+    data_dir: str | None = optional("Folder of the task's dev set.")
+    task_name: str | None = optional("Another task than the model's.")
+    predict_file: str | None = optional("Questions in SQuAD's form.")
+    output_dir: str | None = optional("The run's folder, to add its model.")
+
+
 def scores(model, said, data):
-    """Scores the answers of a model to the dev set.
+    """Scores the answers of a `bert.Model` to the dev set: metric -> value.
 
-    Args:
-      model: a `bert.Model`.
-      said: its task.json.
-      data: `predict_file` for questions; else `data_dir`, and if they are not
-        the model's `task_name` and `task_options`.
-
-    Returns:
-      metric -> value.
+    `said` is its task.json. `data` are `predict_file` for questions; else
+    `data_dir`, and, if they are not the model's, `task_name`, `task_options`.
     """
     if said["kind"] == "span":
         return _scores_of_questions(model, said, data["predict_file"])
@@ -72,20 +75,18 @@ def scores(model, said, data):
     answers = model.predict(texts)
     labels = said["labels"]
     if said["kind"] == "regression":
-        return task.score(gold, np.array([x["score"] for x in answers]))
-    if said["kind"] == "multilabel":
-        found = [[name in x["labels"] for name in labels] for x in answers]
-        return task.score(gold, np.array(found, int))
-    found = [labels.index(answer["label"]) for answer in answers]
+        found = [x["score"] for x in answers]
+    elif said["kind"] == "multilabel":
+        found = [[int(y in x["labels"]) for y in labels] for x in answers]
+    else:
+        found = [labels.index(answer["label"]) for answer in answers]
     return task.score(gold, np.array(found))
 
 
 def _scores_of_questions(model, said, predict_file):
     """Exact match and F1 of the answers to a file of SQuAD."""
-    is_new = said["version_2_with_negative"]
-    data = SquadData(predict_file).read()
-    examples = list(read_examples(data))
-    scorer = Scorer(is_new)
+    examples = list(read_examples(SquadData(predict_file).read()))
+    scorer = Scorer(said["version_2_with_negative"])
     texts = [(x.question_text, x.paragraph.context) for x in examples]
     for example, found in zip(examples, model.answer(texts), strict=True):
         scorer.add(found["answer"], example.answers)
@@ -95,12 +96,8 @@ def _scores_of_questions(model, said, predict_file):
 def milliseconds(models, said):
     """Times the answers to a short and to a long text, in turns.
 
-    Args:
-      models: name -> a `bert.Model` of one task.
-      said: their task.json.
-
-    Returns:
-      name -> `short`, `long` -> the times of `TURNS` answers.
+    `models` are name -> a `bert.Model` of one task, `said` is their task.json.
+    Returns name -> `short`, `long` -> the times of `TURNS` answers.
     """
     times = {name: {kind: [] for kind in TEXTS} for name in models}
     for turn in range(TURNS + 1):
@@ -130,27 +127,29 @@ def _first_answer(place, said):
     return elapsed(programs.run_program, "-c", _FIRST, place, texts)
 
 
-def main(_):
+def main():
     """Measures the files, and the run's model."""
+    options = flags.read(LitertOptions)
     logging.set_verbosity(logging.WARNING)
-    if not (path := litert_model.find(FLAGS.export_dir)):
-        raise app.UsageError(
-            f"--export_dir={FLAGS.export_dir} has no export of LiteRT."
+    if not (path := litert_model.find(options.export_dir)):
+        raise ValueError(
+            f"--export_dir={options.export_dir} has no export of LiteRT."
         )
-    folder = os.path.dirname(path)
-    said = json.loads(Path(folder, "task.json").read_text("utf-8"))
+    program.load_tensorflow()
+    folder = Path(path).resolve().parent
+    said = read_json(str(folder / "task.json"))
     names = (litert_model.FLOAT, litert_model.INT8)
-    places = [os.path.abspath(os.path.join(folder, name)) for name in names]
+    places = [str(folder / name) for name in names]
     sizes = [os.path.getsize(place) / 1e6 for place in places]
     firsts = [_first_answer(place, said) for place in places]
-    if FLAGS.output_dir:
-        places.append(FLAGS.output_dir)
+    if options.output_dir:
+        places.append(options.output_dir)
     models = {place: bert.load(place) for place in places}
     times = milliseconds(models, said)
     rows = []
     for place, megabytes, first in itertools.zip_longest(places, sizes, firsts):
         row = {"": os.path.basename(place), "MB": megabytes}
-        row |= scores(models[place], said, FLAGS.flag_values_dict())
+        row |= scores(models[place], said, dataclasses.asdict(options))
         for kind in TEXTS:
             row[f"ms, {kind} text"] = min(times[place][kind])
         rows.append(row | {"s, first answer": first})
@@ -160,9 +159,5 @@ def main(_):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_string("export_dir", None, "The export.", required=True)
-    flags.DEFINE_string("data_dir", None, "Folder of the task's dev set.")
-    flags.DEFINE_string("task_name", "", "Another task than the model's.")
-    flags.DEFINE_string("predict_file", None, "Questions in SQuAD's form.")
-    flags.DEFINE_string("output_dir", None, "The run's folder, for its model.")
-    app.run(main)
+    flags.define(LitertOptions)
+    program.run(main)

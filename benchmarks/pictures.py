@@ -9,11 +9,7 @@ _LIGHT = 0.6  # numbers are black on colours lighter than this
 
 
 def draw(results, folder, machine):
-    """Draws the pictures whose rows were measured.
-
-    Returns:
-      The files.
-    """
+    """Draws the pictures whose rows were measured; returns the files."""
     drawn = []
     for row, (name, size, picture) in {
         "step_by_length": ("bench_lengths.png", (7, 4.2), _lengths),
@@ -34,9 +30,8 @@ def _lengths(figure, rates):
     axis = figure.subplots()
     for precision, row in rates.items():
         lengths = [int(length) for length in row]
-        axis.plot(
-            lengths, [x / 1000 for x in row.values()], "o-", label=precision
-        )
+        thousands = [rate / 1000 for rate in row.values()]
+        axis.plot(lengths, thousands, "o-", label=precision)
     axis.set_xscale("log", base=2)
     axis.set_xticks(lengths, [str(length) for length in lengths])
     axis.set_ylim(bottom=0)
@@ -77,13 +72,9 @@ def _parts(figure, shares):
         widths = [100 * shares[name][part] for name in names]
         bars = axis.barh(names, widths, left=lefts, color=color, label=part)
         light = sum(color) / len(color) > _LIGHT
-        axis.bar_label(
-            bars,
-            [f"{width:.0f}" if width >= 2 else "" for width in widths],
-            label_type="center",
-            color="black" if light else "white",
-            fontsize="small",
-        )
+        style = {"color": "black" if light else "white", "fontsize": "small"}
+        labels = [f"{width:.0f}" if width >= 2 else "" for width in widths]
+        axis.bar_label(bars, labels, label_type="center", **style)
         lefts = [a + b for a, b in zip(lefts, widths, strict=True)]
     axis.invert_yaxis()
     axis.set_xlim(0, 100)

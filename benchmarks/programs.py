@@ -10,8 +10,9 @@ import threading
 import time
 from pathlib import Path
 
-from absl import app, logging
+from absl import flags, logging
 
+from data.storage.json_files import find_json, write_json
 from training.many_runs.recorded_run import RecordedRun
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,15 +29,18 @@ def require_known(flag, asked, known):
             )
 
 
-def chosen(starts, names):
-    """The names that begin as --only asks; all of them if it asks for none.
+def define_only(names):
+    """Defines the flag --only, which may be repeated; see `chosen`."""
+    text = f"Beginning of a name, for this alone: {'; '.join(names)}."
+    title = {"module_name": "What is measured"}
+    flags.DEFINE_multi_string("only", [], text, **title)
 
-    Raises:
-      app.UsageError: no name begins so.
-    """
+
+def chosen(starts, names):
+    """The names that begin as --only asks; all of them if it asks for none."""
     for start in starts:
         if not any(name.startswith(start) for name in names):
-            raise app.UsageError(
+            raise ValueError(
                 f"--only={start}: no name begins so; they are "
                 f"{'; '.join(names)}."
             )
@@ -56,24 +60,38 @@ def processor():
     return f"{facts.get('model name', platform.machine())} ({shown})"
 
 
+def require_same(folder, **inputs):
+    """Refuses a folder that was begun with other inputs; see its inputs.json.
+
+    `inputs` are flag -> value; of a file give the checksum.
+    """
+    path = f"{folder}/inputs.json"
+    before = find_json(path)
+    for name, value in inputs.items():
+        if before.get(name, value) != value:
+            raise ValueError(
+                f"{folder} was begun with another {name}; give another "
+                "--output_dir, or the same again."
+            )
+    write_json(path, before | inputs)
+
+
 def run_once(place, facts, function, name="run.json"):
     """Runs a function unless its result is recorded in a folder.
 
-    Args:
-      place: the folder.
-      facts: all that the result depends on; see `RecordedRun`.
-      function: returns the result, and resumes what was stopped.
-      name: of the file with the result.
-
-    Returns:
-      Whether it was run.
+    `facts` are all that the result depends on. `function` returns the result,
+    and resumes what was stopped. `name` is the file's; see `RecordedRun`.
     """
     recorded = RecordedRun(str(place), name, facts)
-    if recorded.result:
-        return False
-    logging.info("Running %s.", place)
-    recorded.run(function)
-    return True
+    if not recorded.result:
+        logging.info("Running %s.", place)
+        recorded.run(function)
+
+
+def result_in(path):
+    """The result in a file of `run_once`; {} = it is not done."""
+    found = find_json(str(path))
+    return found if "seconds" in found else {}
 
 
 def python_of(environment):
@@ -81,17 +99,20 @@ def python_of(environment):
     return ROOT / f".venv-{environment}/bin/python"
 
 
-def _start(
-    arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, python=None
-):
-    """Starts a program of the project."""
+def start(program, flags, python=None, **streams):
+    """Starts a program of the project; returns its `Popen`.
+
+    `program` is the script, from the root of the project, and its first
+    arguments. `flags` that are None are left out. `python` is the interpreter
+    of another environment.
+    """
+    given = (f"--{k}={v}" for k, v in flags.items() if v is not None)
     return subprocess.Popen(
-        [str(x) for x in (python or sys.executable, *arguments)],
+        [str(x) for x in (python or sys.executable, *program, *given)],
         cwd=ROOT,
         env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
-        stdout=stdout,
-        stderr=stderr,
         text=True,
+        **streams,
     )
 
 
@@ -104,51 +125,36 @@ def _check(succeeded, process, printed, expected="success"):
         )
 
 
-def run_program(*arguments):
-    """Runs a program to its end and returns its standard output.
-
-    Args:
-      *arguments: script, from the root of the project, and its arguments.
-
-    Raises:
-      RuntimeError: it failed; with the end of its output.
-    """
-    process = _start(arguments, subprocess.PIPE)
+def run_program(*program, **flags):
+    """Runs a program to its end and returns its standard output."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start(program, flags, **pipes)
     printed, errors = process.communicate()
     _check(not process.returncode, process, printed + errors)
     return printed
 
 
 def run_with_log(log, *program, python=None, **flags):
-    """Runs a program to its end; its output is added to a file.
-
-    Args:
-      log: path of the file.
-      *program: script, from the root of the project, and first arguments.
-      python: interpreter of another environment.
-      **flags: those that are None are left out.
-
-    Raises:
-      RuntimeError: it failed; with the end of its output.
-    """
+    """Runs a program to its end; its output is added to a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    arguments = [f"--{k}={v}" for k, v in flags.items() if v is not None]
     with log.open("a") as file:
-        arguments = [*program, *arguments]
-        process = _start(arguments, file, subprocess.STDOUT, python)
+        streams = {"stdout": file, "stderr": subprocess.STDOUT}
+        process = start(program, flags, python, **streams)
         process.wait()
     printed, expected = log.read_text(errors="replace"), f"success; {log} has"
     _check(not process.returncode, process, printed, expected)
 
 
-def seconds_to(mark, *arguments):
-    """Seconds from the start of a program until it logs a line.
+def _start_with_log(program, flags):
+    """Starts a program whose log can be read from `stderr`."""
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return start(program, flags, **streams)
 
-    Raises:
-      RuntimeError: it failed or did not log the line.
-    """
+
+def seconds_to(mark, *program, **flags):
+    """Seconds from the start of a program until it logs a line."""
     began, found, log = time.perf_counter(), None, ""
-    with _start(arguments) as process:
+    with _start_with_log(program, flags) as process:
         for line in process.stderr:
             log += line
             if found is None and mark in line:
@@ -158,29 +164,17 @@ def seconds_to(mark, *arguments):
     return found
 
 
-def write_records(text, vocab, processes, length):
+def write_records(**flags):
     """Makes pretraining records with create_pretraining_data.py.
 
-    Returns:
-      `seconds`, without the imports of the program; `examples`; `peak_mb`, of
-      all processes together.
-
-    Raises:
-      RuntimeError: the program failed.
+    Returns `seconds`, without the imports of the program; `examples`;
+    `peak_mb`, of all processes together.
     """
     peak, lines = 0, []
     with tempfile.TemporaryDirectory() as folder:
-        arguments = [
-            "create_pretraining_data.py",
-            f"--input_file={text}",
-            f"--vocab_file={vocab}",
-            f"--output_file={folder}/out@4",
-            f"--num_processes={processes}",
-            f"--max_seq_length={length}",
-            f"--max_predictions_per_seq={round(0.15 * length + 1)}",
-            "--dupe_factor=10",
-        ]
-        with _start(arguments) as process:
+        flags["output_file"] = f"{folder}/out@4"
+        program = ["create_pretraining_data.py"]
+        with _start_with_log(program, flags) as process:
             errors = process.stderr
             reader = threading.Thread(target=lambda: lines.extend(errors))
             reader.start()

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import json
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +14,10 @@ import numpy as np
 
 from benchmarks import data, programs
 from benchmarks.peers import compare
-from benchmarks.peers.cases import CASES, OBJECTIVES
-from benchmarks.peers.inputs import NOVELS, VOCAB
+from benchmarks.peers.cases import CASES, OBJECTIVES, model_of
+from benchmarks.peers.inputs import VOCAB, novels
+from benchmarks.peers.protocol import elapsed
+from data.settings import setting
 
 # Values of the column "met".
 _MET, _NOT_MET, _IN_PART = "yes", "NO", "in part"
@@ -48,21 +49,17 @@ class Measured:
     values: dict
 
 
-@dataclasses.dataclass(frozen=True)
-class Bench:
-    """What every row is measured with.
+class Bench(compare.Options):
+    """What every row is measured with."""
 
-    Attributes:
-      options: of the cases; its data is always given.
-      folder: for temporary files.
-      minilm: folder with MiniLM's weights as `tf1/`; "" = random weights.
-      quick: few repeats and little data: shows only that everything works.
-    """
+    quick: bool = setting(False, "Few repeats: figures mean nothing.")
+    minilm: str = setting("", "Folder with MiniLM's weights in tf1/.")
+    output_dir: str = setting(str(programs.ROOT / "build"), "For the results.")
 
-    options: compare.Options
-    folder: Path
-    minilm: str = ""
-    quick: bool = False
+    @property
+    def folder(self):
+        """The folder for temporary files."""
+        return Path(self.output_dir, "bench")
 
     def pick(self, full, quick):
         """One of two values."""
@@ -70,10 +67,9 @@ class Bench:
 
     def alone(self, case, turns, **more):
         """Measures a case without peers on all cores; see `compare.result`."""
-        options = dataclasses.replace(
-            self.options, turns=turns, threads=0, megabytes=self.pick(0, 0.5)
-        )
-        return compare.result("", compare.alone(case), options, **more)
+        megabytes = self.pick(0.0, 0.5)
+        options = self.replace(turns=turns, threads=0, megabytes=megabytes)
+        return compare.result(compare.alone(case), options, **more)
 
 
 def _judged(condition):
@@ -84,13 +80,10 @@ def _pretraining(case, bench):
     """A training step compared with the machine's matrix products."""
     turns = bench.pick(3 if case.model == "base" else 10, 1)
     found = bench.alone(case, turns)
-    return Measured(
-        f"{found['ours']['best']:.0f} ms, {found['gflops']:.0f} GFLOP/s; "
-        + compare.shares(found),
-        compare.targets(compare.alone(case)),
-        _judged(found["met"]),
-        found,
-    )
+    text = f"{found['ours']['best']:.0f} ms, {found['gflops']:.0f} GFLOP/s; "
+    text += compare.shares(found)
+    target = compare.targets(compare.alone(case))
+    return Measured(text, target, _judged(found["met"]), found)
 
 
 def _finetuning(case, bench):
@@ -127,13 +120,17 @@ def _tokenizing(bench):
 
 def _records_point(bench, size, processes, length):
     """The best run of making records from a text of so many megabytes."""
-    options = bench.options
-    source = options.text or f"{options.data}/{NOVELS}"
     with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
-        data.text_of_size(source, f"{folder}/text", size)
+        text = f"{folder}/text"
+        data.text_of_size(novels(bench), text, size)
         runs = [
             programs.write_records(
-                f"{folder}/text", f"{options.data}/{VOCAB}", processes, length
+                input_file=text,
+                vocab_file=f"{bench.data}/{VOCAB}",
+                num_processes=processes,
+                max_seq_length=length,
+                max_predictions_per_seq=round(0.15 * length + 1),
+                dupe_factor=10,
             )
             for _ in range(bench.pick(2, 1))
         ]
@@ -174,19 +171,13 @@ def _records(bench):
 
 
 def records_growth(points):
-    """How the cost of making records grows with the text.
+    """How the cost of making records grows with the text of the points.
 
-    Start-up is part of every point and therefore of no difference.
-
-    Args:
-      points: of 1 and 2 processes with `text_mb`, which grows, `seconds`,
-        `examples` and `peak_mb`.
-
-    Returns:
-      `rates`: examples/s between the first and the last text, on 1 and 2
-      processes. `cost`: seconds of a MB between the last two texts, divided by
-      those before. `memory`: peak of the last text divided by that of the one
-      before. Of cost and memory the worse of 1 and 2 processes.
+    Start-up is part of every point and therefore of no difference. Returns
+    `rates`: examples/s between the first and the last text, on 1 and 2
+    processes; `cost`: seconds of a MB between the last two texts, divided by
+    those before; `memory`: peak of the last text divided by that of the one
+    before. Of cost and memory the worse of 1 and 2 processes.
     """
     rates, costs, memory = [], [], []
     for processes in (1, 2):
@@ -206,80 +197,66 @@ def records_growth(points):
 def _reading(bench):
     """Batches of records, as training takes them."""
     quick = {"seconds": 0.3, "num_examples": 16_000}
-    found = bench.alone(
-        CASES["reading_static"],
-        bench.pick(3, 1),
-        **bench.pick({"seconds": 1.0}, quick),
-    )
-    rate = found["ours"]["best"]
-    return Measured(
-        f"{rate:,.0f} examples/s",
-        f"{_READING_EXAMPLES_PER_S:,} examples/s",
-        _judged(rate >= _READING_EXAMPLES_PER_S),
-        found,
-    )
+    more = bench.pick({"seconds": 1.0}, quick)
+    found = bench.alone(CASES["reading_static"], bench.pick(3, 1), **more)
+    rate, target = found["ours"]["best"], _READING_EXAMPLES_PER_S
+    texts = f"{rate:,.0f} examples/s", f"{target:,} examples/s"
+    return Measured(*texts, _judged(rate >= target), found)
 
 
 def _start_up(seconds, target):
     """The result of a row whose target is the best time of a start."""
-    return Measured(
-        f"{min(seconds):.1f} s, at worst {max(seconds):.1f} s",
-        f"{target} s",
-        _judged(min(seconds) <= target),
-        {"seconds": seconds},
-    )
+    text = f"{min(seconds):.1f} s, at worst {max(seconds):.1f} s"
+    met = _judged(min(seconds) <= target)
+    return Measured(text, f"{target} s", met, {"seconds": seconds})
 
 
 def _help(bench):
     """Wall time of --help."""
-    seconds = []
-    for _ in range(bench.pick(5, 1)):
-        began = time.perf_counter()
-        printed = programs.run_program("run_classifier.py", "--help")
-        seconds.append(time.perf_counter() - began)
-        if "--task_name" not in printed:
-            raise RuntimeError(f"--help printed no flags:\n{printed}")
-    return _start_up(seconds, _HELP_S)
+    ask = functools.partial(programs.run_program, "run_classifier.py", "--help")
+    return _start_up([elapsed(ask) for _ in range(bench.pick(5, 1))], _HELP_S)
 
 
 def _first_step(bench):
     """From the start of run_classifier.py to its first update."""
-    folder, weights = bench.folder, []
+    folder, weights = bench.folder, None
     config = folder / "bert_config.json"
     if bench.minilm:
         config = f"{bench.minilm}/tf1/bert_config.json"
-        weights = [f"--init_checkpoint={bench.minilm}/tf1/bert_model.ckpt"]
+        weights = f"{bench.minilm}/tf1/bert_model.ckpt"
     else:
-        model = CASES["latency_minilm_16"].request()["model"]
-        config.write_text(json.dumps(model))
-    small = data.small_task(bench.options.data, folder, 32)
+        config.write_text(json.dumps(model_of("minilm")))
+    small = data.small_task(bench.data, folder, 32)
     seconds = []
     for _ in range(bench.pick(2, 1)):
         with tempfile.TemporaryDirectory(dir=folder) as output_dir:
-            seconds.append(
-                programs.seconds_to(
-                    "training: 1/1 steps",
-                    *("run_classifier.py", "--task_name=cola", "--do_train"),
-                    *("--train_batch_size=32", "--num_train_epochs=1"),
-                    *("--log_steps=1", f"--data_dir={small}"),
-                    f"--vocab_file={bench.options.data}/{VOCAB}",
-                    f"--bert_config_file={config}",
-                    f"--output_dir={output_dir}",
-                    *weights,
-                )
+            passed = programs.seconds_to(
+                "training: 1/1 steps",
+                "run_classifier.py",
+                task_name="cola",
+                do_train=True,
+                train_batch_size=32,
+                num_train_epochs=1,
+                log_steps=1,
+                data_dir=small,
+                vocab_file=f"{bench.data}/{VOCAB}",
+                bert_config_file=config,
+                init_checkpoint=weights,
+                output_dir=output_dir,
             )
+            seconds.append(passed)
     return _start_up(seconds, _FIRST_STEP_S)
 
 
-def _peers(name, case, bench):
+def _peers(case, bench):
     """A case with its peers."""
-    target, options, more = compare.targets(case), bench.options, {}
+    target, options, more = compare.targets(case), bench, {}
     if not programs.python_of("peers").exists():
         return Measured("not measured: make peers", target, _NOT_MEASURED, {})
     if bench.quick:
-        options = dataclasses.replace(options, turns=1, megabytes=0.5)
+        options = bench.replace(turns=1, megabytes=0.5)
         more = {"count": 32}
-    found = compare.result(name, case, options, **more)
+    found = compare.result(case, options, **more)
     met = _judged(found["met"])
     if found["not_measured"] and found["met"]:
         met = _IN_PART
@@ -290,10 +267,9 @@ def _lengths(bench):
     """Throughput of a step at several sequence lengths."""
 
     def rate(precision, length):
+        case = CASES[f"pretraining_4x256_{precision}"]
         found = bench.alone(
-            dataclasses.replace(
-                CASES[f"pretraining_4x256_{precision}"], asks=()
-            ),
+            dataclasses.replace(case, asks=()),
             bench.pick(8, 1),
             length=length,
             rows=_WORDPIECES // length,
@@ -308,12 +284,12 @@ def _lengths(bench):
         }
         for precision in ("float32", "bfloat16")
     }
-    text = "; ".join(
-        f"{precision} "
-        + ", ".join(f"{rate:,.0f} at {length}" for length, rate in row.items())
-        for precision, row in rates.items()
-    )
-    return Measured(f"wordpieces/s: {text}", "", _PICTURE, rates)
+    texts = []
+    for precision, row in rates.items():
+        found = (f"{rate:,.0f} at {length}" for length, rate in row.items())
+        texts.append(f"{precision} {', '.join(found)}")
+    text = f"wordpieces/s: {'; '.join(texts)}"
+    return Measured(text, "", _PICTURE, rates)
 
 
 def _parts(bench):
@@ -339,10 +315,8 @@ def _objectives(bench):
         for name in OBJECTIVES
     }
     base = best["pretraining"]["best"]
-    text = ", ".join(
-        f"{name} {found['best'] / base:.2f}" for name, found in best.items()
-    )
-    text = f"times masked LM's {base:.0f} ms: {text}"
+    ratios = (f"{name} {x['best'] / base:.2f}" for name, x in best.items())
+    text = f"times masked LM's {base:.0f} ms: {', '.join(ratios)}"
     return Measured(text, "", _NO_TARGET, best)
 
 
@@ -366,7 +340,7 @@ def _rows() -> dict[str, Callable[[Bench], Measured]]:
     }
     for name, case in CASES.items():
         if case.targets:
-            rows[f"peers_{name}"] = functools.partial(_peers, name, case)
+            rows[f"peers_{name}"] = functools.partial(_peers, case)
     rows["step_by_objective"] = _objectives
     return rows | {"step_by_length": _lengths, "step_by_part": _parts}
 

@@ -1,35 +1,30 @@
 """What smaller models keep: quality against milliseconds and megabytes.
 
-For each task whose data are given, and each seed, it fine-tunes the teacher,
-then students with some of its layers, and scores each in float32, in bfloat16
-if the processor has it, and as a LiteRT file of 8 bits. --output_dir gets
-smaller.md, smaller.tsv and smaller.png after each run. Runs may be stopped and
-others may run beside them: the same command goes on.
+--output_dir gets smaller.md, smaller.tsv and smaller.png after each run. Runs
+may be stopped and others may run beside them: the same command goes on.
 
 --only=tags,similarity trains these for now, --only=costs measures milliseconds
 of what the first seed has: all models in turns, on a machine that is idle.
 """
 
 import shutil
-import sys
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from absl import logging
 
-from absl import logging  # noqa: E402
-
-from benchmarks import programs  # noqa: E402
-from data.settings import Settings, setting  # noqa: E402
-from data.storage import files  # noqa: E402
-from studies.engine.study_options import StudyData  # noqa: E402
-from training import program  # noqa: E402
-from training.config import flags  # noqa: E402
+from benchmarks import programs
+from data.settings import Settings, optional, setting
+from data.storage import files
+from data.storage.json_files import read_json, write_json
+from studies.engine.study_options import StudyData
+from training import program
+from training.config import flags
 
 SEED = 12345
 COSTS, RESULT, COSTS_FILE = "costs", "run.json", "costs.json"
-_DATA = ("conllu_dir", "glue_dir", "squad_dir")
 
 
 class Task(NamedTuple):
@@ -116,8 +111,8 @@ class SmallerOptions(Settings):
         help="Folder of the pretrained model, with its vocabulary."
     )
     output_dir: str = setting(help="Folder of the results and of all runs.")
-    codah_dir: str | None = setting(
-        None, "Folder of CODAH, for `choice`: codah_full_data.tsv."
+    codah_dir: str | None = optional(
+        "Folder of CODAH, for `choice`: codah_full_data.tsv."
     )
     num_seeds: int = setting(3, "Runs of each model.", least=1)
     only: tuple[str, ...] = setting(
@@ -142,6 +137,11 @@ def main() -> None:
 
     folder = Path(options.output_dir)
     for task, found in given.items():
+        sums = data.checksums(task)
+        if task == "choice":
+            paths = Path(options.codah_dir).glob("*full_data.tsv")
+            sums = {path.name: files.sha256(str(path)) for path in paths}
+        programs.require_same(folder / task, data=sums)
         for seed in range(SEED, SEED + options.num_seeds):
             for name in MODELS:
                 run(task, name, seed, options, found)
@@ -170,12 +170,7 @@ def run(
 ) -> None:
     """Makes a model, trains and scores it, unless that is done.
 
-    Args:
-      task: one of `TASKS`.
-      name: one of `MODELS`; the teacher of the seed comes first.
-      seed: of the run.
-      options: the program's.
-      data: flags of the task's data.
+    The teacher of the seed comes first. `data` are flags.
     """
     from modeling.checkpoints.model_folder import weights_sha256
 
@@ -240,12 +235,7 @@ def _train_texts(data) -> Iterator[str]:
     more = data.get("task_options", {})
     task = get_task(data["task_name"], data["data_dir"], **more)
     for x in task.examples("train"):
-        if hasattr(x, "words"):
-            yield " ".join(x.words)
-        elif hasattr(x, "choices"):
-            yield from (x.contexts[0], *x.choices)
-        else:
-            yield from filter(None, (x.text_a, x.text_b))
+        yield " ".join(x.texts)
 
 
 def _train(task, place, flags, data):
@@ -253,7 +243,6 @@ def _train(task, place, flags, data):
     import bert
     from benchmarks import litert
     from benchmarks.budget.tasks import run_task
-    from data.storage.json_files import read_json
     from training.devices import strategy
 
     output_dir, export = place / "run", {}
@@ -271,7 +260,7 @@ def _train(task, place, flags, data):
         said = read_json(str(output_dir / "task.json"))
         model = bert.load(str(lite["int8"]))
         found["int8"] = litert.scores(model, said, data)
-    _, _, metric, factor, _ = TASKS[task]
+    metric, factor = TASKS[task].metric, TASKS[task].factor
     return {
         "scores": {n: factor * float(x[metric]) for n, x in found.items()},
         "megabytes": {n: x.stat().st_size / 1e6 for n, x in sizes.items()},
@@ -282,12 +271,11 @@ def lite_files(place: Path) -> dict[str, Path]:
     """`float` and `int8` -> the LiteRT file of a run; {} = it has none."""
     from training.export import litert_model
 
-    path = litert_model.find(str(place / "litert"))
-    if not path:
+    found = litert_model.find(str(place / "litert"))
+    if not found:
         return {}
-    return {"float": Path(path).with_name(litert_model.FLOAT)} | {
-        "int8": Path(path)
-    }
+    path = Path(found)
+    return {"float": path.with_name(litert_model.FLOAT), "int8": path}
 
 
 def measure_costs(folder: Path) -> None:
@@ -295,11 +283,8 @@ def measure_costs(folder: Path) -> None:
 
     They take turns, so that their ratios hold on a machine that has other work.
     """
-    import statistics
-
     import bert
     from benchmarks import litert
-    from data.storage.json_files import read_json, write_json
     from training.devices import strategy
 
     forms = {"float32": "float32"}
@@ -313,8 +298,7 @@ def measure_costs(folder: Path) -> None:
         models = {}
         for name, place in places.items():
             for form, dtype in forms.items():
-                run = bert.load(str(place / "run"), dtype=dtype)
-                models[name, form] = run
+                models[name, form] = bert.load(str(place / "run"), dtype=dtype)
             for form, path in lite_files(place).items():
                 models[name, form] = bert.load(str(path))
         said = read_json(str(places[TEACHER] / "run/task.json"))
@@ -329,5 +313,5 @@ def measure_costs(folder: Path) -> None:
 
 if __name__ == "__main__":
     flags.define(SmallerOptions)
-    flags.define(StudyData, only=_DATA)
+    flags.define(StudyData, only=["conllu_dir", "glue_dir", "squad_dir"])
     program.run(main)

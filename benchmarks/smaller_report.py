@@ -1,7 +1,9 @@
 """smaller.md, smaller.tsv and smaller.png."""
 
 import functools
+import itertools
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import matplotlib.lines
 import matplotlib.ticker
 
 from benchmarks import tables
+from benchmarks.programs import result_in
 from benchmarks.smaller import (
     COSTS_FILE,
     MODELS,
@@ -24,12 +27,8 @@ from data.storage.json_files import find_json
 from studies.engine.report import Values, shown
 from training import curves
 
-_MOST_SEEDS = 100
-_FORMS = {  # of scores and megabytes -> title
-    "float32": "float32",
-    "bfloat16": "bfloat16",
-    "int8": "8 bits",
-}
+# Of scores and megabytes -> title.
+_FORMS = {"float32": "float32", "bfloat16": "bfloat16", "int8": "8 bits"}
 _TIMED = {  # form of a model that is timed -> title
     "float32": "float32",
     "bfloat16": "bfloat16",
@@ -44,20 +43,18 @@ _LEAST = 85  # percent that the picture shows; what is less stands at its edge
 class Results:
     """All that is done in a folder.
 
-    Attributes:
-      runs: task, model -> the results of its runs.
-      costs: content of costs.json; {} = not measured.
+    `runs` are task, model -> seed -> the result of its run. `costs` are the
+    content of costs.json; {} = not measured.
     """
 
     def __init__(self, folder: Path):
-        self.runs: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
-        for task in TASKS:
-            for name in MODELS:
-                for seed in range(SEED, SEED + _MOST_SEEDS):
-                    path = folder / task / f"seed-{seed}" / name / RESULT
-                    found = find_json(str(path))
-                    if "scores" in found:
-                        self.runs.setdefault((task, name), {})[seed] = found
+        self.runs: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
+        for task, name in itertools.product(TASKS, MODELS):
+            paths = (folder / task).glob(f"seed-*/{name}/{RESULT}")
+            for path in sorted(paths):
+                if found := result_in(path):
+                    seed = int(path.parts[-3].removeprefix("seed-"))
+                    self.runs[task, name][seed] = found
         self.costs = find_json(str(folder / COSTS_FILE))
 
     def models_of(self, task: str) -> list[str]:
@@ -66,18 +63,17 @@ class Results:
 
     def scores(self, task: str, name: str, form: str) -> Values | None:
         """Returns mean and spread of a model's scores; None = no score."""
-        runs = self.runs[task, name].values()
+        runs = self.runs.get((task, name), {}).values()
         found = [x["scores"][form] for x in runs if form in x["scores"]]
         return Values.of(found) if found else None
 
     def shares(self, task: str, name: str, form: str) -> Values | None:
         """Returns the scores as percent of the teacher's mean in float32."""
         found = self.scores(task, name, form)
-        has_teacher = (task, TEACHER) in self.runs
-        teacher = has_teacher and self.scores(task, TEACHER, "float32").mean
+        teacher = self.scores(task, TEACHER, "float32")
         if not found or not teacher:
             return None
-        factor = 100 / teacher
+        factor = 100 / teacher.mean
         spread = found.spread and factor * found.spread
         return Values(factor * found.mean, spread, found.count)
 
@@ -140,9 +136,10 @@ def _scores(found, task, names) -> str:
         cells.append(f"{share.mean:.1f}" if share else "")
         cells += [shown(x) if x else "" for x in others]
         cells.append(f"{found.megabytes(task, name, 'float32'):.1f}")
+        lite = ["", ""]
         if all(sizes):
-            cells += [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
-        rows.append([*cells, "", ""][: 1 + len(columns)])
+            lite = [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
+        rows.append([*cells, *lite])
     return tables.table(["model", *columns], rows)
 
 
@@ -152,10 +149,8 @@ def _times(found, task) -> str:
     for name in SIZES:
         cells = [MODELS[name].title]
         for form in _TIMED:
-            both = (
-                found.milliseconds(task, name, form, kind)
-                for kind in ("short", "long")
-            )
+            of_kind = functools.partial(found.milliseconds, task, name, form)
+            both = map(of_kind, ("short", "long"))
             cells.append(" / ".join(f"{x:.2f}" for x in both if x))
         rows.append(cells)
     return tables.table(["ms of a short / a long text", *_TIMED.values()], rows)
@@ -167,9 +162,8 @@ def _draw(found: Results, folder: Path) -> None:
     if found.costs:
         answer = functools.partial(found.milliseconds, kind="long")
         panels = {"time of an answer to a long text (ms)": answer} | panels
-    figure = matplotlib.figure.Figure(
-        figsize=(1 + 5 * len(panels), 5.5), layout="constrained"
-    )
+    size = (1 + 5 * len(panels), 5.5)
+    figure = matplotlib.figure.Figure(size, layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     tasks = [task for task in TASKS if (task, TEACHER) in found.runs]
     for axis, (label, cost) in zip(axes, panels.items(), strict=True):
@@ -184,12 +178,8 @@ def _draw(found: Results, folder: Path) -> None:
         axis.set_ylim(bottom=_LEAST - 0.5)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("score (% of the teacher's mean)")
-    figure.legend(
-        handles=_legend(tasks),
-        loc="outside lower center",
-        ncols=1 + 2 * len(panels),
-        fontsize="small",
-    )
+    place = {"loc": "outside lower center", "ncols": 1 + 2 * len(panels)}
+    figure.legend(handles=_legend(tasks), fontsize="small", **place)
     curves.save(figure, str(folder / "smaller.png"))
 
 
@@ -197,10 +187,8 @@ def _points(axis, found, task, cost, color):
     """Draws the models of a task, each with its spread."""
     for name in found.models_of(task):
         for form, fill in _FILLS.items():
-            share, place = (
-                found.shares(task, name, form),
-                cost(task, name, form),
-            )
+            share = found.shares(task, name, form)
+            place = cost(task, name, form)
             if share and place:
                 style = {"marker": _MARKERS[name], "fillstyle": fill}
                 _point(axis, place, share, style | {"color": color})
@@ -212,13 +200,8 @@ def _point(axis, cost, share, style):
         axis.errorbar(cost, share.mean, share.spread, capsize=2, **style)
         return
     axis.errorbar(cost, _LEAST, **style)
-    axis.annotate(
-        f"{share.mean:.0f} %",
-        (cost, _LEAST),
-        (4, 4),
-        textcoords="offset points",
-        fontsize="x-small",
-    )
+    label = {"textcoords": "offset points", "fontsize": "x-small"}
+    axis.annotate(f"{share.mean:.0f} %", (cost, _LEAST), (4, 4), **label)
 
 
 def _legend(tasks):

@@ -1,28 +1,28 @@
 """Which model, vocabulary and batch are best for a text and minutes: a table.
 
-A model is layers x width / wordpieces of a vocabulary learned from the text (0
-= --vocab_file) / batch. Each reads the first --megabytes of the text for as
-many updates of --recipe=budget as fit into --minutes, and then learns parts of
-speech: losses of different vocabularies cannot be compared. What a minute has
-time for is measured once for each model, first, on a machine that does nothing
-else. From then on updates are counted, so that a run may be stopped, and others
-may run beside it. The same command goes on. --output_dir gets dial.md and
-dial.tsv.
+What a minute has time for is measured once for each model, first, on a machine
+that does nothing else. From then on updates are counted, so that a run may be
+stopped, and others may run beside it. The same command goes on. --output_dir
+gets dial.md and dial.tsv.
 """
 
 import functools
 import itertools
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import tables
 from benchmarks.budget import hour
 from benchmarks.budget.inputs import Inputs
-from benchmarks.peers.inputs import read_text
-from benchmarks.programs import run_once, run_with_log
+from benchmarks.programs import (
+    require_same,
+    result_in,
+    run_once,
+    run_with_log,
+)
 from data.settings import Settings, setting
 from data.storage import files
-from data.storage.json_files import read_json
 from demo import sizes
 from studies.engine.study_options import StudyData
 from training import program
@@ -48,13 +48,13 @@ class Model(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "Model":
         """Reads layers x width / wordpieces / batch."""
-        sizes = text.replace("x", "/").split("/")
-        if len(sizes) != 4 or not all(map(str.isdigit, sizes)):
+        found = re.fullmatch(r"(\d+)x(\d+)/(\d+)/(\d+)", text)
+        if not found:
             raise ValueError(
                 f"--models={text}: give LAYERSxWIDTH/WORDPIECES/BATCH, such as "
                 "4x256/8000/32."
             )
-        return cls(*map(int, sizes))
+        return cls(*map(int, found.groups()))
 
     @property
     def name(self) -> str:
@@ -68,7 +68,10 @@ class DialOptions(Settings):
     output_dir: str = setting(help="Folder of the results and of all runs.")
     text: str = setting(help="Text of at least --megabytes; may be gzipped.")
     vocab_file: str = setting(help="The vocabulary of models with 0.")
-    models: tuple[str, ...] = setting(help="LAYERSxWIDTH/WORDPIECES/BATCH.")
+    models: tuple[str, ...] = setting(
+        help="LAYERSxWIDTH/WORDPIECES/BATCH, with a vocabulary of WORDPIECES "
+        "learned from the text; 0 = --vocab_file."
+    )
     megabytes: tuple[int, ...] = setting((1, 5, 20), "Sizes of the text.")
     minutes: tuple[int, ...] = setting((5, 15, 60), "Minutes of pretraining.")
 
@@ -77,10 +80,15 @@ def main() -> None:
     """Does what is not done yet, and reports after each run."""
     options, data = flags.read(DialOptions), flags.read(StudyData)
     data.check_files()
-    for path in (options.text, options.vocab_file):
+    given = {name: getattr(options, name) for name in ("text", "vocab_file")}
+    for path in given.values():
         files.require_file(path, "text or vocabulary")
     models = [Model.parse(text) for text in options.models]
     program.load_tensorflow()
+    from benchmarks.budget import tasks
+
+    sums = {name: files.sha256(path) for name, path in given.items()}
+    require_same(options.output_dir, **sums, **tasks.checksums(data))
     updates = {model: _updates(options, model) for model in models}
     for minutes, megabytes, model in itertools.product(
         options.minutes, options.megabytes, models
@@ -124,23 +132,20 @@ def _inputs(
 
     Models share text, vocabulary and records where these are alike.
     """
-    folder = Path(
-        options.output_dir, f"records_{megabytes}mb_{model.wordpieces}"
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    text = _write_texts(options, folder, megabytes)
-    vocab_file = options.vocab_file
+    out = Path(options.output_dir)
+    folder = out / f"records_{megabytes}mb_{model.wordpieces}"
+    vocab_file, config = options.vocab_file, f"{out}/{model.name}.json"
     if model.wordpieces:
         vocab_file = str(folder / "vocab.txt")
+    inputs = Inputs(folder, options.text, vocab_file, config, megabytes)
     if not Path(vocab_file).exists():
         run_with_log(
             folder / "vocab.log",
             "build_vocab.py",
-            input_file=text,
+            input_file=inputs.text("train"),
             output_file=vocab_file,
             vocab_size=model.wordpieces,
         )
-    config = f"{options.output_dir}/{model.name}.json"
     words = model.wordpieces or _WORDPIECES
     sizes.write_config(config, words, model.layers, model.width, _POSITIONS)
     given = {
@@ -149,28 +154,14 @@ def _inputs(
         "vocab_file": vocab_file,
         "bert_config_file": config,
     }
-    return Inputs(folder, text, vocab_file, config), given
-
-
-def _write_texts(options: DialOptions, folder: Path, megabytes: int) -> str:
-    """Writes the text to train on, and the same held-out text for all sizes."""
-    whole = Inputs(Path(options.output_dir), options.text, "", "")
-    lines, _ = read_text(str(whole.text("train")), megabytes)
-    eval_text = whole.text("eval").read_text(encoding="utf-8")
-    texts = {"train": "\n".join(lines) + "\n", "eval": eval_text}
-    for part, text in texts.items():
-        path = folder / f"{part}.txt"
-        if not path.exists():
-            files.write_text(str(path), text)
-    return str(folder / "train.txt")
+    return inputs, given
 
 
 def _report(folder: Path) -> None:
     """Writes dial.md and dial.tsv, of all that is done."""
     rows = []
     for path in folder.glob("*min_*/result.json"):
-        result = read_json(str(path))
-        if "values" in result:
+        if result := result_in(path):
             megabytes, minutes, model, *sizes = path.parent.name.split("_")
             mean = sum(result["values"]) / len(result["values"])
             rows.append(

@@ -1,12 +1,7 @@
 """What an hour of pretraining is good for: scores of tasks, in one table.
 
-Each text is pretrained by --recipe=budget for each of --minutes. These models,
-random weights, the original's recipe (--original_updates) and --init_checkpoint
-are fine-tuned on each task whose data are given, with three seeds. tf-idf with
-logistic regression stands beside them. Updates are counted, not timed, so that
-a run may be stopped, and others may run beside it; the same command goes on,
-and --models and --tasks do a part for now. --output_dir gets hour.md, hour.tsv
-and hour.png of all that is done.
+--models and --tasks do a part for now; the same command goes on. --output_dir
+gets hour.md, hour.tsv and hour.png of all that is done.
 """
 
 import csv
@@ -17,35 +12,34 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.budget.rungs import BASELINE
-from benchmarks.programs import require_known, run_once, run_with_log
-from data.settings import Settings, setting
+from benchmarks.programs import (
+    require_known,
+    require_same,
+    run_once,
+    run_with_log,
+)
+from data.settings import Settings, optional, setting
 from data.storage import files
-from studies.engine.measures import MEASURES
 from studies.engine.study_options import StudyData
 from training import program
 from training.config import flags
 
-_CONFIG = "configs/uncased_L-4_H-256_A-4.json"
+CONFIG = "configs/uncased_L-4_H-256_A-4.json"
 _LENGTH, _PREDICTIONS = 128, 20
-_SEED, _NUM_SEEDS = 12345, 3
-_EVAL = {"eval_batch_size": 64, "max_eval_steps": 26}
 _RECORDS = {
     "records": "pairs",
     "masking": "dynamic",
     "max_seq_length": _LENGTH,
 }
-RANDOM, ORIGINAL, GIVEN, TFIDF = "random", "original", "given", "tf-idf"
+_TFIDF = "tf-idf"
 # Sentences of the train set of each size of the task.
 SUBJECTIVITY = {f"subjectivity_{n}": n for n in (500, 2000, 8000)}
-_SIMILARITY, _TAGS, _SPANS = "similarity", "tags", "spans"
-TASKS = (*SUBJECTIVITY, _TAGS, _SIMILARITY, _SPANS)
+TASKS = (*SUBJECTIVITY, "tags", "similarity", "spans")
 _FINETUNING = {
     "max_seq_length": _LENGTH,
     "train_batch_size": 32,
-    "eval_batch_size": 64,
     "group_by_length": True,
     "strip_checkpoint": True,
-    "explain_errors": 0,
     "precision": "auto",
 }
 
@@ -69,8 +63,8 @@ class HourOptions(Settings):
         0,
         "Updates of the original's program in its hour; 0 = it is left out.",
     )
-    subjectivity_dir: str | None = setting(
-        None, "Folder of train.csv and dev.csv, with the columns text, label."
+    subjectivity_dir: str | None = optional(
+        "Folder of train.csv and dev.csv, with the columns text, label."
     )
     models: tuple[str, ...] = setting((), "Only these models, for now.")
     tasks: tuple[str, ...] = setting((), "Only these tasks, for now.")
@@ -83,57 +77,58 @@ def main() -> None:
     for path in (*options.texts, options.vocab_file):
         files.require_file(path, "text or vocabulary")
     program.load_tensorflow()
-    from benchmarks.budget import hour_report
+    from benchmarks.budget import hour_report, tasks
 
     folder, models = Path(options.output_dir), _models(options, data)
     require_known("models", options.models, models)
     require_known("tasks", options.tasks, TASKS)
+    require_same(folder, **tasks.checksums(data))
     for name, task in itertools.product(models, _tasks(options, data)):
         if options.models and name not in options.models:
             continue
-        if name == TFIDF and task not in SUBJECTIVITY:
+        if name == _TFIDF and task not in SUBJECTIVITY:
             continue
         place = folder / name / task
-        make = functools.partial(models[name], name)
-        run = functools.partial(_values, place, task, make, options, data)
+        given = (place, task, models[name], options, data)
+        run = functools.partial(_values, *given)
         run_once(place, _settings(task), run, "result.json")
         hour_report.write(folder, tuple(models), TASKS)
 
 
 def _tasks(options: HourOptions, data: StudyData) -> Iterator[str]:
     """Yields the tasks whose data are given."""
-    for task in TASKS:
-        given = options.subjectivity_dir
-        if task not in SUBJECTIVITY:
-            given = data.has(task)
-        if given and (not options.tasks or task in options.tasks):
+    for task in options.tasks or TASKS:
+        is_own = task in SUBJECTIVITY
+        if options.subjectivity_dir if is_own else data.has(task):
             yield task
 
 
-def _models(options: HourOptions, data: StudyData) -> dict[str, Any]:
-    """Returns name of a model -> function of the name that makes it.
+def _models(
+    options: HourOptions, data: StudyData
+) -> dict[str, Callable[[], Mapping[str, Any]]]:
+    """Returns name of a model -> function that makes it.
 
-    The function returns the flags with which a model is fine-tuned.
+    The function returns the flags with which the model is fine-tuned.
     """
-    own = {"vocab_file": options.vocab_file, "bert_config_file": _CONFIG}
-    models = {TFIDF: lambda _: None, RANDOM: lambda _: own}
+    own = {"vocab_file": options.vocab_file, "bert_config_file": CONFIG}
+    models = {_TFIDF: dict, "random": lambda: own}
 
-    def pretrained(text, steps, recipe):
-        return lambda name: _pretrain(
-            Path(options.output_dir, name), text, steps, recipe, own
-        )
+    def add(name, text, steps, recipe):
+        if name in models:
+            raise ValueError(f"--texts: two make {name}; rename one of them.")
+        folder = Path(options.output_dir, name)
+        given = (folder, text, steps, recipe, own)
+        models[name] = functools.partial(_pretrain, *given)
 
     if options.original_updates:
         text, steps = options.texts[0], options.original_updates
-        models[ORIGINAL] = pretrained(text, steps, "original")
+        add("original", text, steps, "original")
     for text, minutes in itertools.product(options.texts, options.minutes):
         steps = round(minutes * options.updates_per_minute)
         name = f"{Path(text).name.split('.')[0].split('_')[0]}_{minutes}"
-        if name in models:
-            raise ValueError(f"--texts: two make {name}; rename one of them.")
-        models[name] = pretrained(text, steps, "budget")
+        add(name, text, steps, "budget")
     if data.init_checkpoint:
-        models[GIVEN] = lambda _: {"init_checkpoint": data.init_checkpoint}
+        models["given"] = lambda: {"init_checkpoint": data.init_checkpoint}
     return models
 
 
@@ -145,7 +140,6 @@ def _pretrain(
 
     shared = folder.parent / Path(text).name.split(".")[0]
     inputs = Inputs(shared, text, own["vocab_file"], own["bert_config_file"])
-    shared.mkdir(parents=True, exist_ok=True)
     inputs.check()
     given = {"recipe": recipe}
     if recipe == "original":
@@ -161,9 +155,13 @@ def pretrain(folder: Path, inputs, **given: Any) -> dict[str, Any]:
         run_with_log(
             folder / "pretraining.log",
             "run_pretraining.py",
-            **{**given, **_EVAL, "do_train": True, "do_eval": True},
+            **given,
+            do_train=True,
+            do_eval=True,
             input_file=inputs.records(_RECORDS, "train"),
             eval_file=inputs.records(_RECORDS, "eval"),
+            eval_batch_size=64,
+            max_eval_steps=26,
             output_dir=model,
             masking=_RECORDS["masking"],
             max_seq_length=_LENGTH,
@@ -176,20 +174,17 @@ def pretrain(folder: Path, inputs, **given: Any) -> dict[str, Any]:
 def _values(
     place: Path,
     task: str,
-    make: Callable[[], Mapping[str, Any] | None],
+    make: Callable[[], Mapping[str, Any]],
     options: HourOptions,
     data: StudyData,
 ) -> dict[str, list[float]]:
-    """Scores a model on a task with each seed, from 0 to 100.
-
-    `make` makes it and returns its flags; None = logistic regression.
-    """
-    model = make()
-    if model is None:
-        return {"values": [_tfidf(place, task, options)]}
+    """Scores the model that `make` makes with each seed, from 0 to 100."""
+    model = {**make()}
     if task in SUBJECTIVITY:
         data_dir = _subset(place, SUBJECTIVITY[task], options)
-        model = {**model, "task_name": "csv", "data_dir": data_dir}
+        if not model:
+            return {"values": [_tfidf(data_dir)]}
+        model |= {"task_name": "csv", "data_dir": data_dir}
     return {"values": [*finetune(place, task, model, data)]}
 
 
@@ -198,31 +193,27 @@ def finetune(
     task: str,
     model: Mapping[str, Any],
     data: StudyData,
-    num_seeds: int = _NUM_SEEDS,
+    num_seeds: int = 3,
 ) -> Iterator[float]:
     """Fine-tunes a model with each seed; yields its scores."""
-    from benchmarks.budget.tasks import run_task
-    from studies.engine.inputs import task_flags
+    from benchmarks.budget import tasks
 
-    given = {**_FINETUNING, **model, **_settings(task), "do_train": True}
-    if task not in SUBJECTIVITY:
-        given |= task_flags(task, data)
-    if task == _SPANS:
-        del given["eval_batch_size"], given["explain_errors"]
-    metric, factor = "accuracy", 100
-    if task not in SUBJECTIVITY:
-        metric, factor = MEASURES[task].metric, MEASURES[task].factor
-    for seed in range(_SEED, _SEED + num_seeds):
-        scores = run_task(place / f"run_{seed}", **given, seed=seed)
-        yield factor * scores[metric]
+    given = {**_FINETUNING, **model, **_settings(task)}
+    for seed in range(tasks.SEED, tasks.SEED + num_seeds):
+        run = place / f"run_{seed}"
+        if task in SUBJECTIVITY:
+            found = tasks.run_task(run, do_train=True, seed=seed, **given)
+            yield 100 * found["accuracy"]
+        else:
+            yield tasks.finetune(task, data, run, seed, **given)
 
 
 def _settings(task: str) -> dict[str, Any]:
     """Head, rate and epochs, which were searched for random weights."""
     if task in SUBJECTIVITY:
         return {"head": "mean", "num_train_epochs": 4.0, "learning_rate": 1e-4}
-    epochs = {_SPANS: 2.0, _TAGS: 5.0, _SIMILARITY: 4.0}[task]
-    more = {"doc_stride": 64} if task == _SPANS else {}
+    epochs = {"spans": 2.0, "tags": 5.0, "similarity": 4.0}[task]
+    more = {"doc_stride": 64} if task == "spans" else {}
     return more | {"num_train_epochs": epochs, "learning_rate": 5e-4}
 
 
@@ -238,14 +229,14 @@ def _subset(place: Path, count: int, options: HourOptions) -> Path:
     return folder
 
 
-def _tfidf(place: Path, task: str, options: HourOptions) -> float:
+def _tfidf(data_dir: Path) -> float:
     """Accuracy of logistic regression on words and pairs of words."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
     from data.tasks import get_task
 
-    data = get_task("csv", str(_subset(place, SUBJECTIVITY[task], options)))
+    data = get_task("csv", str(data_dir))
     train, dev = (list(data.examples(part)) for part in ("train", "dev"))
     words = TfidfVectorizer(ngram_range=(1, 2))
     model = LogisticRegression(C=4, max_iter=1000)

@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.figure
 
 from benchmarks import tables
-from data.storage.json_files import read_json
+from benchmarks.programs import result_in
 from studies.engine.report import Values
 from training import curves
 from training.loop.events import read_eval_results
@@ -23,8 +23,7 @@ def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
         (model, task): result["values"]
         for model in models
         for task in tasks
-        if (path := folder / model / task / "result.json").exists()
-        and "values" in (result := read_json(str(path)))
+        if (result := result_in(folder / model / task / "result.json"))
     }
     rows = [[m, t, v] for (m, t), values in found.items() for v in values]
     shown_tasks = [t for t in tasks if any(task == t for _, task in found)]
@@ -51,25 +50,22 @@ def _loss(folder: Path) -> str:
 def _draw(folder, models, tasks, found) -> None:
     """Draws scores against core-minutes, a panel for each task."""
     height = -(-len(tasks) // _COLUMNS)
-    figure = matplotlib.figure.Figure(
-        figsize=(11, 3.5 * height), layout="constrained"
-    )
+    size = (11, 3.5 * height)
+    figure = matplotlib.figure.Figure(size, layout="constrained")
     axes = figure.subplots(height, _COLUMNS, squeeze=False).flat
     names = dict.fromkeys(_text_and_minutes(model)[0] for model in models)
     colors = {name: f"C{number}" for number, name in enumerate(names)}
     handles = {}
     for task, axis in zip(tasks, axes, strict=False):
-        values = {
-            m: Values.of(found[m, task]) for m in models if (m, task) in found
-        }
+        done = [model for model in models if (model, task) in found]
+        values = {model: Values.of(found[model, task]) for model in done}
         _panel(axis, task, values, colors)
         drawn, labels = axis.get_legend_handles_labels()
         handles |= dict(zip(labels, drawn, strict=True))
     for axis in axes:
         axis.remove()
-    figure.legend(
-        handles.values(), handles, loc="outside lower center", ncols=6
-    )
+    place = {"loc": "outside lower center", "ncols": 6}
+    figure.legend(handles.values(), handles, **place)
     curves.save(figure, str(folder / "hour.png"))
 
 
@@ -90,15 +86,10 @@ def _panel(axis, task, values, colors) -> None:
             color = colors[name]
             axis.axhline(found.mean, ls="--", color=color, label=name)
     for text, line in lines.items():
-        axis.errorbar(
-            [*line],
-            [found.mean for found in line.values()],
-            [found.spread or 0 for found in line.values()],
-            marker="o",
-            capsize=3,
-            color=colors[text],
-            label=text,
-        )
+        means = [found.mean for found in line.values()]
+        spreads = [found.spread or 0 for found in line.values()]
+        style = {"marker": "o", "capsize": 3, "color": colors[text]}
+        axis.errorbar([*line], means, spreads, label=text, **style)
     axis.set_xscale("log")
     ticks = sorted({minutes for line in lines.values() for minutes in line})
     axis.set_xticks(ticks, map(str, ticks))

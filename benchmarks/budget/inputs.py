@@ -1,17 +1,15 @@
 """Text, records and times of updates, each made once in the ladder's folder."""
 
 import dataclasses
-import os
 from pathlib import Path
 
 from benchmarks.budget.rungs import Settings
 from benchmarks.peers import compare
 from benchmarks.peers.cases import CASES, ORIGINAL
 from benchmarks.peers.inputs import read_text
-from benchmarks.programs import run_with_log
+from benchmarks.programs import require_same, run_with_log
 from data.storage import files
 from data.storage.json_files import find_json, read_json, write_json
-from training.devices import precision, strategy
 
 LENGTH, PREDICTIONS = 128, 20  # of the held-out examples
 _ROWS = {"next_sentence_prediction": False, "short_seq_prob": 0}
@@ -29,67 +27,46 @@ _DROPOUT = 0.1
 _GROUPED = 0.91
 
 
+@dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What the runs read.
+    """What the runs in a folder read.
 
-    Args:
-      folder: of the ladder.
-      text: the text; it may be gzipped.
-      vocab_file: the vocabulary.
-      config_file: of the model.
+    The text may be gzipped. `megabytes` of it are trained on, 0 = all.
     """
 
-    def __init__(
-        self, folder: Path, text: str, vocab_file: str, config_file: str
-    ):
-        self._folder = folder
-        self._text = text
-        self._vocab_file = vocab_file
-        self._config_file = config_file
+    folder: Path
+    whole_text: str
+    vocab_file: str
+    config_file: str
+    megabytes: float = 0
 
     def check(self) -> None:
-        """Refuses a folder that was begun with other inputs.
-
-        Raises:
-          ValueError: names the input.
-        """
-        path = str(self._folder / "inputs.json")
-        given = {
-            "text": self._text,
-            "vocab_file": self._vocab_file,
-            "bert_config_file": self._config_file,
-        }
-        mine = {name: files.sha256(file) for name, file in given.items()}
-        if not os.path.exists(path):
-            write_json(path, mine)
-        for name, value in read_json(path).items():
-            if value != mine[name]:
-                raise ValueError(
-                    f"{self._folder} was begun with another file than "
-                    f"{given[name]} ({name}); give another --output_dir, or "
-                    "the same file again."
-                )
+        """Refuses a folder that was begun with other inputs."""
+        require_same(
+            self.folder,
+            text=files.sha256(self.whole_text),
+            vocab_file=files.sha256(self.vocab_file),
+            bert_config_file=files.sha256(self.config_file),
+        )
 
     def records(self, settings: Settings, part: str) -> Path:
-        """Returns record files, and makes them if they are not there.
+        """Returns the file of a rung's records; makes it if it is not there.
 
-        Args:
-          settings: of a rung: `records`, `masking`, `max_seq_length`.
-          part: `train` or `eval`.
+        `part` is `train` or `eval`.
         """
         kind, masking = settings["records"], settings["masking"]
         length = settings["max_seq_length"]
         name = f"{part}_{kind}_{length}_{masking}.tf_record"
-        path = self._folder / "records" / name
+        path = self.folder / "records" / name
         # What the in-memory program does not have.
         streams = masking == "dynamic" or kind == "joined"
         if not path.exists():
             run_with_log(
-                self._folder / "records" / f"{name}.log",
+                self.folder / "records" / f"{name}.log",
                 "create_pretraining_data.py",
                 **KINDS[kind],
                 input_file=self.text(part),
-                vocab_file=self._vocab_file,
+                vocab_file=self.vocab_file,
                 output_file=path,
                 max_seq_length=length,
                 max_predictions_per_seq=length * PREDICTIONS // LENGTH,
@@ -101,24 +78,27 @@ class Inputs:
 
     def text(self, part: str) -> Path:
         """Returns the text to `train` on, or the last documents, to `eval`."""
-        path = self._folder / f"{part}.txt"
+        path = self.folder / f"{part}.txt"
         if not path.exists():
-            lines, _ = read_text(self._text, 0)
+            lines, _ = read_text(self.whole_text, 0)
             documents = "\n".join(lines).strip().split("\n\n")
             number = max(1, int(_HELD_OUT_SHARE * len(documents)))
             chosen = {"train": documents[:-number], "eval": documents[-number:]}
-            files.write_text(str(path), "\n\n".join(chosen[part]) + "\n")
+            text = "\n\n".join(chosen[part]) + "\n"
+            if part == "train" and self.megabytes:
+                content = text.encode()
+                end = content.find(b"\n", int(1e6 * self.megabytes)) + 1
+                text = content[: end or None].decode()
+            files.write_text(str(path), text)
         return path
 
     def seconds(
         self, settings: Settings, num_layers: int = 0, is_original: bool = False
     ) -> float:
-        """Returns the time of an update, which is measured once.
+        """Returns the time of a rung's update, which is measured once.
 
-        Args:
-          settings: of a rung.
-          num_layers: of the model; 0 = as its configuration says.
-          is_original: whether the original's program does it.
+        `num_layers` 0 = as the model's configuration says. `is_original`: the
+        original's program does it.
         """
         length = settings["max_seq_length"]
         model = num_layers, is_original
@@ -131,7 +111,9 @@ class Inputs:
 
     def _seconds(self, settings, length, num_layers, is_original):
         """The time of an update of examples of one length."""
-        config = read_json(self._config_file)
+        from training.devices import precision, strategy  # loads TensorFlow
+
+        config = read_json(self.config_file)
         dropout = settings.get("dropout_prob", _DROPOUT)
         config["hidden_dropout_prob"] = dropout
         config["attention_probs_dropout_prob"] = dropout
@@ -143,7 +125,6 @@ class Inputs:
             "precision": precision.choose(
                 settings.get("precision", "float32"), strategy.local_bfloat16()
             ),
-            "xla": settings.get("xla", False),
         }
         if settings.get("separate_documents"):
             shape["separate_documents"] = True
@@ -156,17 +137,17 @@ class Inputs:
         found = self._once(name, lambda: _measure(request)["ours"]["median"])
         if not is_original:
             return found / 1000
-        ratio = self._once(
-            f"{name}: the original / ours",
-            lambda: _measure(request, ORIGINAL)["peers"][ORIGINAL][
-                "ratio_of_medians"
-            ],
-        )
+
+        def measure_both() -> float:
+            theirs = _measure(request, ORIGINAL)["peers"][ORIGINAL]
+            return theirs["ratio_of_medians"]
+
+        ratio = self._once(f"{name}: the original / ours", measure_both)
         return ratio * found / 1000
 
     def _once(self, name, measure):
         """A number that is measured if times.json does not have it yet."""
-        path = str(self._folder / "times.json")
+        path = str(self.folder / "times.json")
         known = find_json(path)
         if name not in known:
             known[name] = measure()
@@ -180,4 +161,4 @@ def _measure(request, *peers):
     case = CASES["pretraining_4x256_float32"]
     case = dataclasses.replace(case, targets=dict.fromkeys(peers, 1), asks=())
     options = compare.Options(turns=_TURNS, threads=0)
-    return compare.result("", case, options, **request)
+    return compare.result(case, options, **request)

@@ -1,30 +1,23 @@
 """From the original's recipe to --recipe=budget: what lowers the loss.
 
-Each rung is pretrained for the same time, by the number of updates that fit
-into it: the time of an update is measured first, on the idle machine. So a run
-may be stopped, and others may run beside it; the same command goes on.
 --output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
 done. --only=no_dropout,batch_64 does these rungs for now, --only=tasks the
-fine-tunings from the rungs `original`, `no_dropout` and `quarter`. The
-original's program (`make peers-original`) is timed beside ours, and evaluates
-the checkpoint of the last rung.
+fine-tunings from the rungs `original`, `no_dropout` and `quarter`. It needs
+`make peers-original`.
 """
 
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.budget.hour import CONFIG
+from benchmarks.budget.rungs import BASELINE, LAST, QUARTER, RUNGS
+from benchmarks.programs import require_known, require_same
+from data.settings import Settings, setting
+from data.storage import files
+from studies.engine.study_options import StudyData
+from training import program
+from training.config import flags
 
-from benchmarks.budget.rungs import BASELINE, LAST, QUARTER, RUNGS  # noqa: E402
-from benchmarks.programs import require_known  # noqa: E402
-from data.settings import Settings, setting  # noqa: E402
-from data.storage import files  # noqa: E402
-from studies.engine.study_options import StudyData  # noqa: E402
-from training import program  # noqa: E402
-from training.config import flags  # noqa: E402
-
-_CONFIG = "configs/uncased_L-4_H-256_A-4.json"
-_TASKS, _TASK_SEEDS = "tasks", 3
+_TASKS = "tasks"
 _DATA = ("text", "conllu_dir", "glue_dir", "squad_dir")
 
 
@@ -33,7 +26,7 @@ class LadderOptions(Settings):
 
     output_dir: str = setting(help="Folder of the results and of all runs.")
     vocab_file: str = setting(help="The vocabulary.")
-    bert_config_file: str = setting(_CONFIG, "Sizes of the model.")
+    bert_config_file: str = setting(CONFIG, "Sizes of the model.")
     minutes: float = setting(
         5.0, "Minutes of pretraining for each rung.", above=0
     )
@@ -52,11 +45,12 @@ def main() -> None:
     options, data = flags.read(LadderOptions), flags.read(StudyData)
     _check(options, data)
     program.load_tensorflow()
-    from benchmarks.budget import report
+    from benchmarks.budget import report, tasks
     from benchmarks.budget.runs import SEED, Runs, require_original
 
     require_original()
     folder = Path(options.output_dir)
+    require_same(folder, **tasks.checksums(data))
     runs = Runs(folder, options, data.text)
     chosen = [r for r in RUNGS if not options.only or r.name in options.only]
     for rung in chosen:
@@ -86,11 +80,10 @@ def _check(options, data):
 def _finetune(folder, runs, data):
     """Fine-tunes the baseline and the recipe on the tasks given."""
     from benchmarks.budget import report, tasks
-    from benchmarks.budget.runs import SEED
 
     compared = (BASELINE, LAST, QUARTER)
     names = [rung.name for rung in compared]
-    if lacking := [r.name for r in compared if SEED not in runs.found(r)]:
+    if lacking := [r.name for r in compared if tasks.SEED not in runs.found(r)]:
         raise ValueError(
             f"{folder}: the tasks start from {', '.join(names)}; not trained "
             f"yet: {', '.join(lacking)}. Train first, with "
@@ -98,7 +91,7 @@ def _finetune(folder, runs, data):
         )
     for task in filter(data.has, tasks.NAMES):
         for rung in compared:
-            for seed in range(SEED, SEED + _TASK_SEEDS):
+            for seed in range(tasks.SEED, tasks.SEED + tasks.NUM_SEEDS):
                 runs.finetune(rung, task, data, seed)
                 report.write(folder, runs)
 

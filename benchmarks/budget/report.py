@@ -11,6 +11,7 @@ from benchmarks import tables
 from benchmarks.budget import tasks
 from benchmarks.budget.rungs import (
     BASELINE,
+    BESIDE,
     LADDER,
     LAST,
     QUARTER,
@@ -38,20 +39,15 @@ def write(folder: Path, runs: Runs) -> None:
     parts = {
         "The original's recipe": (BASELINE, *RATES),
         "The ladder: each rung adds one change": _SHOWN,
-        f"Beside it: `{LAST.name}` with one change more": [
-            r for r in RUNGS if r not in (BASELINE, *RATES, *_SHOWN)
-        ],
+        f"Beside it: `{LAST.name}` with one change more": BESIDE,
     }
     cores = f"{os.cpu_count()} cores, {platform.machine()}"
     lines = [f"{cores}; {strategy.local_bfloat16().found}.\n"]
+    names = ("rung", "minutes", "updates", *_COLUMNS)
     for title, rungs in parts.items():
         if rows := [r for r in rungs if r.name in results]:
-            names = ("rung", "minutes", "updates", *_COLUMNS)
-            lines += [
-                f"## {title}\n",
-                tables.table(names, _rows(rows, results)),
-                "",
-            ]
+            text = tables.table(names, _rows(rows, results))
+            lines += [f"## {title}\n", text, ""]
     lines += _of_evaluations(runs)
     lines += _of_tasks(runs)
     tables.write(folder, "ladder", _cells(results), "\n".join(lines))
@@ -76,10 +72,8 @@ def _rows(rungs, results) -> Iterator[list]:
         found = list(results[rung.name].values())
         cells = [rung.title, f"{found[0]['minutes']:.1f}", found[0]["updates"]]
         for kind, metric, factor in _COLUMNS.values():
-            values = [
-                factor * x[kind][metric] for x in found if metric in x[kind]
-            ]
-            cells.append(tables.spread(values))
+            values = [x[kind][metric] for x in found if metric in x[kind]]
+            cells.append(tables.spread([factor * value for value in values]))
         yield cells
 
 
@@ -115,13 +109,11 @@ def _draw(folder: Path, runs: Runs) -> None:
     axis = figure.subplots()
     for rung in (BASELINE, *_SHOWN):
         place = runs.place(rung, SEED) / "phase_1" / "eval"
-        if points := sorted(
-            events.read_points(str(place)).get(LOSS, {}).items()
-        ):
+        if points := events.read_points(str(place)).get(LOSS):
+            steps, losses = zip(*sorted(points.items()), strict=True)
             (phase,) = runs.phases(rung)
-            minutes = [step * phase.seconds / 60 for step, _ in points]
+            minutes = [step * phase.seconds / 60 for step in steps]
             style = "--" if rung is BASELINE else "-"
-            losses = [loss for _, loss in points]
             axis.plot(minutes, losses, style, label=rung.title)
     if not axis.lines:
         return

@@ -13,35 +13,25 @@ Settings = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rung:
-    """One way to pretrain.
-
-    Attributes:
-      name: of its folder.
-      title: what it changes.
-      settings: flags of run_pretraining.py, and four names that are not:
-        `records` (`pairs`, `rows` of consecutive sentences, or rows `joined`
-        over the ends of documents), `warmup` (share of the updates), `beta_2`
-        and `epsilon` (of Adam).
-      phases: share of the time at which each phase ends -> what it changes in
-        the settings; {} = one phase.
-      grows_from: layers in the first of two phases, whose weights are then
-        copied to the others; 0 = all layers from the start.
-      average: how many of the last checkpoints, a 50th of the run apart, are
-        averaged; 0 = the last one is taken.
-      is_original: whether the original's program is timed. This project's,
-        which computes the same, does the updates.
-      share: of the minutes of `BASELINE`; 0 = the minutes of the ladder.
-      num_seeds: how many runs.
-    """
+    """One way to pretrain; `name` is that of its folder."""
 
     name: str
     title: str
+    # Flags of run_pretraining.py, and four names that are not: `records`
+    # (`pairs`, `rows` of consecutive sentences, or rows `joined` over the ends
+    # of documents), `warmup` (share of the updates), `beta_2`, `epsilon`.
     settings: Settings
-    phases: Mapping[float, Settings] = dataclasses.field(default_factory=dict)
+    # Share of the time at which each phase ends -> its changes of the settings.
+    phases: Mapping[float, Settings] = dataclasses.field(
+        default_factory=lambda: {1.0: {}}
+    )
+    # Layers in the first of two phases, which are then copied to the others.
     grows_from: int = 0
+    # How many of the last checkpoints, a 50th of the run apart, are averaged.
     average: int = 0
+    # Whether the original's program is timed; this project's does the updates.
     is_original: bool = False
-    share: float = 0.0
+    share: float = 0.0  # of the minutes of `BASELINE`; 0 = those of the ladder
     num_seeds: int = 1
 
 
@@ -55,56 +45,6 @@ _ORIGINAL = {
     "warmup": 0.1,
     "learning_rate": 5e-4,
 }
-_CHANGES = (
-    (
-        "speed",
-        "this project's speed, bfloat16 where it is faster",
-        {"precision": "auto"},
-    ),
-    (
-        "frequencies",
-        "--first_weights=frequencies",
-        {"first_weights": "frequencies"},
-    ),
-    ("neighbors", "--first_weights=neighbors", {"first_weights": "neighbors"}),
-    ("no_dropout", "no dropout", {"dropout_prob": 0.0}),
-)
-_SEEDS_OF_LAST = 3
-
-
-def _rates() -> Iterator[Rung]:
-    """The original's recipe at other rates, and at its own for comparison."""
-    for rate in (1e-4, 3e-4, 5e-4, 1e-3):
-        yield Rung(
-            name=f"rate_{rate:.0e}",
-            title=f"the original's in a third of the time, rate {rate:.0e}",
-            settings=_ORIGINAL | {"learning_rate": rate},
-            is_original=True,
-            share=1 / 3,
-        )
-
-
-def _ladder() -> Iterator[Rung]:
-    """Each rung has the changes of all before."""
-    settings = dict(_ORIGINAL)
-    yield Rung(
-        name="original_short",
-        title="the original's program and recipe, in the ladder's time",
-        settings=settings,
-        is_original=True,
-    )
-    for number, (name, title, changes) in enumerate(_CHANGES, start=1):
-        settings = settings | changes
-        # The spread tells which differences between rungs mean something.
-        has_seeds = number > len(_CHANGES) - 2
-        yield Rung(
-            name=name,
-            title=f"+ {title}",
-            settings=settings,
-            num_seeds=_SEEDS_OF_LAST if has_seeds else 1,
-        )
-
-
 _SHORT = {
     "max_seq_length": 64,
     "max_predictions_per_seq": 10,
@@ -116,67 +56,49 @@ _MORE_MASKS = {
     "masked_lm_prob": 0.3,
     "max_predictions_per_seq": 40,
 }
-# Name, title, changes of the settings.
-_OTHERS = (
-    ("dynamic", "new masks in each pass", _DYNAMIC),
-    ("batch_64", "batches of 64", {"train_batch_size": 64}),
-    ("rows", "rows of consecutive sentences", {"records": "rows"}),
-    ("joined", "rows of joined documents", {"records": "joined"}),
-    (
-        "separated",
-        "rows of joined documents, attention within each",
-        {"records": "joined", "separate_documents": True},
-    ),
-    ("beta_2", "Adam's second beta 0.98", {"beta_2": 0.98}),
-    ("epsilon", "Adam's epsilon 1e-8", {"epsilon": 1e-8}),
-    # Compiled as the updates that are timed; it would not be for a short run.
-    (
-        "grouped",
-        "batches of similar length",
-        {"group_by_length": True, "fuse": True},
-    ),
-)
-# Name, title, phases.
-_PHASES = (
-    ("length_64", "length 64 for 80 % of the time", {0.8: _SHORT, 1: {}}),
-    (
-        "batch_ramp",
-        "batches of 16, then 32, then 64",
-        {0.33: {"train_batch_size": 16}, 0.67: {}, 1: {"train_batch_size": 64}},
-    ),
-    (
-        "mask_schedule",
-        "30 % masked for half of the time, then 15 %",
-        {0.5: _MORE_MASKS, 1: {}},
-    ),
-    (
-        "both_schedules",
-        "length 64 and 30 % masked for half of the time",
-        {0.5: {**_MORE_MASKS, **_SHORT, "max_predictions_per_seq": 20}, 1: {}},
-    ),
-)
 
 
-def _beside(last: Rung) -> Iterator[Rung]:
-    """What was tried with the last rung."""
-    last = dataclasses.replace(last, num_seeds=1)
-    for name, title, changes in _OTHERS:
-        settings = last.settings | changes
-        yield dataclasses.replace(
-            last, name=name, title=title, settings=settings
-        )
-    for name, title, phases in _PHASES:
-        yield dataclasses.replace(last, name=name, title=title, phases=phases)
-    yield dataclasses.replace(
-        last,
-        name="stacked",
-        title="2 layers for half of the time, then stacked",
-        phases={0.5: {}, 1: {}},
-        grows_from=2,
+def _ladder() -> Iterator[Rung]:
+    """Each rung has the changes of all before."""
+    yield Rung(
+        name="original_short",
+        title="the original's program and recipe, in the ladder's time",
+        settings=_ORIGINAL,
+        is_original=True,
     )
-    yield dataclasses.replace(
-        last, name="average", title="the last 5 checkpoints averaged", average=5
+    speed = _ORIGINAL | {"precision": "auto"}
+    yield Rung(
+        name="speed",
+        title="+ this project's speed, bfloat16 where it is faster",
+        settings=speed,
     )
+    frequencies = speed | {"first_weights": "frequencies"}
+    yield Rung(
+        name="frequencies",
+        title="+ --first_weights=frequencies",
+        settings=frequencies,
+    )
+    # The spread tells which differences between rungs mean something.
+    neighbors = frequencies | {"first_weights": "neighbors"}
+    yield Rung(
+        name="neighbors",
+        title="+ --first_weights=neighbors",
+        settings=neighbors,
+        num_seeds=3,
+    )
+    yield Rung(
+        name="no_dropout",
+        title="+ no dropout",
+        settings=neighbors | {"dropout_prob": 0.0},
+        num_seeds=3,
+    )
+
+
+def _beside(name: str, title: str, phases: Any = None, **changes: Any) -> Rung:
+    """The last rung with other settings, or in phases."""
+    settings = LAST.settings | changes
+    own = {"name": name, "title": title, "settings": settings, "num_seeds": 1}
+    return dataclasses.replace(LAST, **own, phases=phases or LAST.phases)
 
 
 BASELINE = Rung(
@@ -186,7 +108,17 @@ BASELINE = Rung(
     is_original=True,
     share=1.0,
 )
-RATES = tuple(_rates())
+# The original's recipe at other rates, and at its own for comparison.
+RATES = tuple(
+    Rung(
+        name=f"rate_{rate:.0e}",
+        title=f"the original's in a third of the time, rate {rate:.0e}",
+        settings=_ORIGINAL | {"learning_rate": rate},
+        is_original=True,
+        share=1 / 3,
+    )
+    for rate in (1e-4, 3e-4, 5e-4, 1e-3)
+)
 LADDER = tuple(_ladder())
 LAST = LADDER[-1]
 QUARTER = dataclasses.replace(
@@ -196,4 +128,48 @@ QUARTER = dataclasses.replace(
     num_seeds=1,
     share=0.25,
 )
-RUNGS = (BASELINE, *RATES, *LADDER, QUARTER, *_beside(LAST))
+BESIDE = (
+    _beside("dynamic", "new masks in each pass", **_DYNAMIC),
+    _beside("batch_64", "batches of 64", train_batch_size=64),
+    _beside("rows", "rows of consecutive sentences", records="rows"),
+    _beside("joined", "rows of joined documents", records="joined"),
+    _beside(
+        "separated",
+        "rows of joined documents, attention within each",
+        records="joined",
+        separate_documents=True,
+    ),
+    _beside("beta_2", "Adam's second beta 0.98", beta_2=0.98),
+    _beside("epsilon", "Adam's epsilon 1e-8", epsilon=1e-8),
+    # Compiled as the updates that are timed; it would not be for a short run.
+    _beside(
+        "grouped", "batches of similar length", group_by_length=True, fuse=True
+    ),
+    _beside(
+        "length_64", "length 64 for 80 % of the time", {0.8: _SHORT, 1: {}}
+    ),
+    _beside(
+        "batch_ramp",
+        "batches of 16, then 32, then 64",
+        {0.33: {"train_batch_size": 16}, 0.67: {}, 1: {"train_batch_size": 64}},
+    ),
+    _beside(
+        "mask_schedule",
+        "30 % masked for half of the time, then 15 %",
+        {0.5: _MORE_MASKS, 1: {}},
+    ),
+    _beside(
+        "both_schedules",
+        "length 64 and 30 % masked for half of the time",
+        {0.5: {**_MORE_MASKS, **_SHORT, "max_predictions_per_seq": 20}, 1: {}},
+    ),
+    dataclasses.replace(
+        _beside("stacked", "2 layers for half of the time, then stacked"),
+        phases={0.5: {}, 1: {}},
+        grows_from=2,
+    ),
+    dataclasses.replace(
+        _beside("average", "the last 5 checkpoints averaged"), average=5
+    ),
+)
+RUNGS = (BASELINE, *RATES, *LADDER, QUARTER, *BESIDE)

@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 from benchmarks.budget import tasks, weights
 from benchmarks.budget.inputs import LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
-from benchmarks.programs import python_of, run_once, run_with_log
-from data.storage.json_files import find_json, read_json, write_json
+from benchmarks.programs import (
+    python_of,
+    result_in,
+    run_once,
+    run_with_log,
+)
+from data.storage.json_files import read_json, write_json
+from studies.engine.measures import FINETUNING, MEASURES
 from studies.engine.study_options import StudyData
 from training.loop.checkpointing import CheckpointManager
 from training.loop.events import read_eval_results
 
-SEED = 12345
+SEED = tasks.SEED
 EVALUATED = ("pairs", "rows")  # the kinds of held-out examples
 _BATCH = 64  # of evaluation
 _EVAL_STEPS = 16
@@ -36,37 +42,21 @@ EVALUATORS = {
 
 
 class Phase(NamedTuple):
-    """Updates with the same settings.
-
-    Attributes:
-      settings: all of them.
-      num_steps: updates.
-      seconds: of an update, on the idle machine.
-    """
+    """Updates with the same settings."""
 
     settings: Settings
     num_steps: int
-    seconds: float
+    seconds: float  # of an update, on the idle machine
 
 
 class Runs:
-    """The runs in the ladder's folder.
-
-    Args:
-      folder: of the ladder.
-      options: `ladder.LadderOptions`.
-      text: to train on; it may be gzipped.
-    """
+    """The runs in the ladder's folder, by `ladder.LadderOptions`."""
 
     def __init__(self, folder: Path, options: Any, text: str):
         self._folder = folder
         self._options = options
-        self._config_file = options.bert_config_file
-        self._vocab_file = options.vocab_file
-        self._inputs = Inputs(
-            folder, text, options.vocab_file, options.bert_config_file
-        )
-        folder.mkdir(parents=True, exist_ok=True)
+        files = options.vocab_file, options.bert_config_file
+        self._inputs = Inputs(folder, text, *files)
         self._inputs.check()
 
     def phases(self, rung: Rung) -> list[Phase]:
@@ -74,7 +64,7 @@ class Runs:
         minutes = rung.share * self._options.baseline_minutes
         minutes = minutes or self._options.minutes
         phases, before = [], 0.0
-        for share, changes in (rung.phases or {1.0: {}}).items():
+        for share, changes in rung.phases.items():
             settings = {**rung.settings, **changes}
             layers = rung.grows_from if not before else 0
             seconds = self._inputs.seconds(settings, layers, rung.is_original)
@@ -89,13 +79,10 @@ class Runs:
 
     def found(self, rung: Rung) -> dict[int, dict[str, Any]]:
         """Returns seed -> result, of a rung's runs that are done."""
-        found = {}
-        for seed in range(SEED, SEED + rung.num_seeds):
-            path = self.place(rung, seed) / _RESULT
-            result = find_json(str(path))
-            if "seconds" in result:
-                found[seed] = result
-        return found
+        seeds = range(SEED, SEED + rung.num_seeds)
+        places = {seed: self.place(rung, seed) / _RESULT for seed in seeds}
+        found = {seed: result_in(path) for seed, path in places.items()}
+        return {seed: result for seed, result in found.items() if result}
 
     def train(self, rung: Rung, seed: int) -> None:
         """Trains and evaluates, or goes on with what was stopped."""
@@ -111,17 +98,18 @@ class Runs:
             grows = self._grow if rung.grows_from else self._train
             model = grows(rung, phases, place, seed)
             if rung.average:
-                model = _average(model)
+                average = model / "average.ckpt"
+                model = weights.average(_prefixes(model), average)
             seconds = sum(phase.num_steps * phase.seconds for phase in phases)
-            held_out = {
-                kind: self._evaluate(
-                    *(model, kind, "dynamic", place / f"eval_{kind}")
-                )
-                for kind in EVALUATED
+            found = {
+                "minutes": seconds / 60,
+                "updates": sum(phase.num_steps for phase in phases),
+                "model": str(model),
             }
-            updates = sum(phase.num_steps for phase in phases)
-            cost = {"minutes": seconds / 60, "updates": updates}
-            return {**cost, "model": str(model), **held_out}
+            for kind in EVALUATED:
+                folder = place / f"eval_{kind}"
+                found[kind] = self._evaluate(model, kind, "dynamic", folder)
+            return found
 
         run_once(place, facts, train)
 
@@ -143,16 +131,13 @@ class Runs:
     def _grow(self, rung, phases, place, seed):
         """Trains the first layers, copies them to the others, trains all."""
         first, second = phases
-        config = read_json(self._config_file)
+        config = read_json(self._inputs.config_file)
         small_file = place / "small.json"
         small = config | {"num_hidden_layers": rung.grows_from}
         write_json(str(small_file), small)
         total = first.num_steps + second.num_steps
-        self._pretrain(
-            *(place / "phase_1", first.settings, total, seed),
-            stop_at_step=first.num_steps,
-            bert_config_file=small_file,
-        )
+        more = {"stop_at_step": first.num_steps, "bert_config_file": small_file}
+        self._pretrain(place / "phase_1", first.settings, total, seed, **more)
         layers = config["num_hidden_layers"]
         stacked = weights.stack(place / "phase_1", place / "stacked", layers)
         # The second phase has its own schedule, from where the first one was.
@@ -169,8 +154,8 @@ class Runs:
         flags = {k: v for k, v in settings.items() if k not in _NO_FLAGS}
         flags |= {
             "do_train": True,
-            "bert_config_file": self._config_file,
-            "vocab_file": self._vocab_file,
+            "bert_config_file": self._inputs.config_file,
+            "vocab_file": self._inputs.vocab_file,
             "input_file": self._inputs.records(settings, "train"),
             "eval_file": self._inputs.records(settings, "eval"),
             "output_dir": folder,
@@ -183,26 +168,19 @@ class Runs:
             "keep_checkpoint_max": 1,
             "seed": seed,
         } | more
-        constants = [
-            f"{name.upper()}={settings[name]}"
-            for name in _CONSTANTS
-            if name in settings
-        ]
         program = ["run_pretraining.py"]
-        if constants:
-            program = ["benchmarks/budget/with_constants.py", *constants, "--"]
+        if own := [name for name in _CONSTANTS if name in settings]:
+            constants = [f"{name.upper()}={settings[name]}" for name in own]
+            program = ["-m", "benchmarks.budget.with_constants", *constants]
         run_with_log(Path(f"{folder}.log"), *program, **flags)
 
     def _evaluate(self, model, kind, masking, folder, program="ours"):
         """The numbers of a model on held-out examples, alike for all rungs."""
-        settings = {
-            "records": kind,
-            "masking": masking,
-            "max_seq_length": LENGTH,
-        }
+        settings = {"records": kind, "masking": masking}
+        settings["max_seq_length"] = LENGTH
         flags = {
             "do_eval": True,
-            "bert_config_file": self._config_file,
+            "bert_config_file": self._inputs.config_file,
             "init_checkpoint": model,
             "input_file": self._inputs.records(settings, "eval"),
             "output_dir": folder,
@@ -212,7 +190,7 @@ class Runs:
             "max_eval_steps": _EVAL_STEPS,
         }
         if masking == "dynamic":  # with a seed: the same masks for all
-            flags |= {"masking": masking, "vocab_file": self._vocab_file}
+            flags |= {"masking": masking, "vocab_file": self._inputs.vocab_file}
         python, *command = EVALUATORS[program]
         log = Path(f"{folder}.log")
         run_with_log(log, *command, python=python, **flags)
@@ -224,11 +202,9 @@ class Runs:
         place = self.place(rung, SEED) / "twice"
 
         def evaluate() -> dict[str, Any]:
-            prefix = _last_prefix(Path(model))
+            given = _prefixes(Path(model))[-1], "pairs", "static"
             return {
-                name: self._evaluate(
-                    *(prefix, "pairs", "static", place / name, name)
-                )
+                name: self._evaluate(*given, place / name, name)
                 for name in EVALUATORS
             }
 
@@ -236,8 +212,7 @@ class Runs:
 
     def evaluated_twice(self, rung: Rung) -> dict[str, dict[str, float]]:
         """Returns `EVALUATORS`' results for a rung, {} before they are done."""
-        path = self.place(rung, SEED) / "twice" / _RESULT
-        result = find_json(str(path))
+        result = result_in(self.place(rung, SEED) / "twice" / _RESULT)
         return {k: v for k, v in result.items() if k in EVALUATORS}
 
     def finetune(
@@ -246,23 +221,24 @@ class Runs:
         """Fine-tunes the first run of a rung on a task, unless it is done."""
         model = self.found(rung)[SEED]["model"]
         place = self.place(rung, SEED) / f"{task}-{seed}"
-        given = (task, model, data, place / "run", seed)
-        facts = {"task": task, "model": model}
-        run_once(place, facts, lambda: tasks.finetune(*given))
+        flags = {**FINETUNING, **MEASURES[task].flags, "init_checkpoint": model}
+        flags["eval_batch_size"] = None  # the task's program has its own
+
+        def finetune() -> dict[str, float]:
+            given = task, data, place / "run", seed
+            return {"value": tasks.finetune(*given, **flags)}
+
+        run_once(place, {"task": task, "model": model}, finetune)
 
     def task_values(self, rung: Rung, task: str) -> list[float]:
         """Returns the values of a rung's fine-tunings that are done."""
         paths = self.place(rung, SEED).glob(f"{task}-*/{_RESULT}")
-        results = (read_json(str(path)) for path in sorted(paths))
-        return [result["value"] for result in results if "value" in result]
+        results = filter(None, map(result_in, sorted(paths)))
+        return [result["value"] for result in results]
 
 
 def require_original() -> None:
-    """Refuses to begin without the original's program.
-
-    Raises:
-      ValueError: its environment does not exist.
-    """
+    """Refuses to begin without the original's program."""
     if not _ORIGINAL_PYTHON.exists():
         raise ValueError(
             f"{_ORIGINAL_PYTHON} does not exist; run `make peers-original` "
@@ -270,14 +246,7 @@ def require_original() -> None:
         )
 
 
-def _last_prefix(folder: Path) -> str:
-    """The last checkpoint of a run; the original takes no folder."""
+def _prefixes(folder: Path) -> list[str]:
+    """The checkpoints that a run has kept; the original takes no folder."""
     manager = CheckpointManager(str(folder))
-    return manager.prefix(manager.steps()[-1])
-
-
-def _average(folder: Path) -> Path:
-    """Averages all checkpoints that a run has kept."""
-    manager = CheckpointManager(str(folder))
-    prefixes = [manager.prefix(step) for step in manager.steps()]
-    return weights.average(prefixes, folder / "average.ckpt")
+    return [manager.prefix(step) for step in manager.steps()]

@@ -1,10 +1,7 @@
 """How much text a model needs: a table of this folder's README.md.
 
-FILE:MB takes the beginning of a text. Each text is divided into documents to
-train on and documents to evaluate on as by `make demo`, which also chooses case
-and vocabulary. Then 2 layers x 128 make the same number of updates, rate 1e-3.
-At the end it prints a row for each text; runs that are finished are not
-repeated.
+FILE:MB takes the beginning of a text. `make demo` divides the texts, and
+chooses case and vocabulary.
 """
 
 from pathlib import Path
@@ -12,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.peers.inputs import read_text
-from benchmarks.programs import run_with_log
+from benchmarks.programs import require_same, run_with_log
 from benchmarks.tables import table
 from data.pretraining import corpus
 from data.settings import Settings, setting
@@ -22,9 +19,7 @@ from demo.run_demo import LENGTH, PARTS, PREDICTIONS, make_records
 from training import program
 from training.config import flags
 
-_BATCH = 32
 _MOST_WORDPIECES = 5000  # of a vocabulary
-_EVAL_STEPS = 64
 _COLUMNS = (
     *("text", "wordpieces", "vocabulary", "loss: frequencies"),
     *("best (updates)", "at the end", "words right", "most frequent word"),
@@ -55,14 +50,20 @@ def measure(options: SizesOptions, text: str) -> tuple[str, ...]:
     path, _, megabytes = text.partition(":")
     name = f"{Path(path).stem}_{megabytes or 'all'}"
     out = Path(options.output_dir, name)
+    require_same(
+        out,
+        text=files.sha256(path),
+        num_train_steps=options.num_train_steps,
+        eval_every_steps=options.eval_every_steps,
+    )
     if not (out / "model/eval_results.txt").exists():
         _make_records(out, path, float(megabytes or 0))
         _pretrain(out, options)
     points = events.read_points(str(out / "model/eval"))
     losses, right = (points[f"masked_lm_{tag}"] for tag in ("loss", "accuracy"))
     best = min(losses, key=losses.get)
-    frequencies, commonest = _baselines(out)
     manifest = manifests.read(manifests.path_of([f"{out}/train.tf_record"]))
+    frequencies, commonest = _baselines(out, manifest["vocab_size"])
     return (
         name,
         f"{manifest['counts']['wordpieces']:,}",
@@ -76,19 +77,18 @@ def measure(options: SizesOptions, text: str) -> tuple[str, ...]:
 
 
 def _make_records(out: Path, path: str, megabytes: float) -> None:
-    """Writes texts, vocabulary and records."""
-    out.mkdir(parents=True, exist_ok=True)
+    """Writes texts, vocabulary, records and the model's sizes."""
     text = f"{out}/text.txt"
     lines, _ = read_text(path, megabytes)
     files.write_text(text, "\n".join([*lines, ""]))
     corpus.write(f"{out}/train.txt", f"{out}/eval.txt", text=text)
     chosen = sizes.of_text(f"{out}/train.txt", _MOST_WORDPIECES, 0)
     make_records(out, chosen)
+    words = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
+    sizes.write_config(f"{out}/bert_config.json", words, 2, 128, LENGTH)
 
 
 def _pretrain(out: Path, options: SizesOptions) -> None:
-    words = _num_words(out)
-    sizes.write_config(f"{out}/bert_config.json", words, 2, 128, LENGTH)
     run_with_log(
         out / "log.txt",
         "run_pretraining.py",
@@ -101,21 +101,17 @@ def _pretrain(out: Path, options: SizesOptions) -> None:
         output_dir=f"{out}/model",
         max_seq_length=LENGTH,
         max_predictions_per_seq=PREDICTIONS,
-        train_batch_size=_BATCH,
+        train_batch_size=32,
         learning_rate=1e-3,
         num_train_steps=options.num_train_steps,
         eval_every_steps=options.eval_every_steps,
-        eval_batch_size=_BATCH,
-        max_eval_steps=_EVAL_STEPS,
+        eval_batch_size=32,
+        max_eval_steps=64,
         fuse=True,
     )
 
 
-def _num_words(out: Path) -> int:
-    return sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
-
-
-def _baselines(out: Path) -> tuple[float, float]:
+def _baselines(out: Path, num_words: int) -> tuple[float, float]:
     """Loss of the training text's frequencies; share of the commonest."""
     import tensorflow as tf
 
@@ -123,7 +119,6 @@ def _baselines(out: Path) -> tuple[float, float]:
 
     specs = feature_spec.pretraining_features(LENGTH, PREDICTIONS)
     counts = {}
-    num_words = _num_words(out)
     for part in PARTS:
         counts[part] = np.zeros(num_words)
         path = f"{out}/{part}.tf_record"

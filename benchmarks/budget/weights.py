@@ -12,15 +12,7 @@ _LAYER = re.compile(r"/layer_(\d+)/")
 
 
 def average(prefixes: Sequence[str], target: Path) -> Path:
-    """Writes the mean of the weights of several checkpoints.
-
-    Args:
-      prefixes: of the checkpoints.
-      target: prefix of the mean.
-
-    Returns:
-      The target.
-    """
+    """Writes the mean of several checkpoints' weights; returns its prefix."""
     found = [checkpoints.Checkpoint(prefix).weights() for prefix in prefixes]
     tensors = {
         name: np.mean([one[name] for one in found], axis=0) for name in found[0]
@@ -32,15 +24,9 @@ def average(prefixes: Sequence[str], target: Path) -> Path:
 def stack(folder: Path, target: Path, num_layers: int) -> Path:
     """Writes a model whose layers are those of a smaller one, in turns.
 
-    Args:
-      folder: of the smaller one. Layer i of the larger one is its layer i %
-        their number, as in Gong et al., "Efficient Training of BERT by
-        Progressively Stacking" (ICML 2019).
-      target: prefix of the checkpoint.
-      num_layers: of the larger one.
-
-    Returns:
-      The target.
+    Layer i is the smaller one's layer i % their number, as in Gong et al.,
+    "Efficient Training of BERT by Progressively Stacking" (ICML 2019). Returns
+    the prefix of the checkpoint.
     """
     found = checkpoints.open_checkpoint(str(folder)).weights()
     layers = [_LAYER.search(name) for name in found]

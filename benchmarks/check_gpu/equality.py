@@ -9,10 +9,15 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.check_gpu.results import GOLDENS, Found, Request
+from benchmarks.check_gpu.results import (
+    GOLDENS,
+    MIRRORED,
+    Found,
+    Request,
+    one_device,
+)
 from tests.support import rounding
 from tests.training import support
-from training.config.run_options import DeviceOptions
 from training.devices import strategy
 
 # TF32 keeps as many bits as float16.
@@ -29,11 +34,14 @@ def _run(**options):
         return support.golden_run(GOLDENS, folder, **options)
 
 
+def _difference(ours, theirs):
+    """The largest difference of two arrays."""
+    return float(np.abs(ours - theirs).max())
+
+
 def _largest(ours, theirs):
     """The largest difference of two sets of arrays."""
-    return float(
-        max(np.abs(ours[name] - theirs[name]).max() for name in theirs)
-    )
+    return max(_difference(ours[name], theirs[name]) for name in theirs)
 
 
 def goldens(request: Request) -> Found:
@@ -46,7 +54,7 @@ def goldens(request: Request) -> Found:
         dtype = "float32" if name == "tf32" else name
         metrics, _ = _run(num_layers=3, dtype=dtype)
         losses = metrics["loss"]
-        difference = float(np.abs(losses - wanted).max())
+        difference = _difference(losses, wanted)
         found.figures[name] = {
             "largest_difference": difference,
             "last_loss": float(losses[-1]),
@@ -80,11 +88,9 @@ def forms(request: Request) -> Found:
         del ways["fused"]
         found.figures["left_out"] = "XLA cannot compile for this GPU"
     runs = {name: _run(num_train_steps=12, **way) for name, way in ways.items()}
-    plain, weights = runs["plain"]
+    plain, weights = runs.pop("plain")
     for name, (metrics, other) in runs.items():
-        if name == "plain":
-            continue
-        difference = float(np.abs(metrics["loss"] - plain["loss"]).max())
+        difference = _difference(metrics["loss"], plain["loss"])
         found.at_most(f"12 losses, {name} = plain", difference, rounding.EQUAL)
         found.figures[name] = {
             "losses": difference,
@@ -110,32 +116,24 @@ def repeats(request: Request) -> Found:
         difference = _largest(other, first)
         found.figures[name] = difference
         if is_promised:
-            found.at_most(
-                f"weights after 20 steps, {name} = first", difference, 0
-            )
+            label = f"weights after 20 steps, {name} = first"
+            found.at_most(label, difference, 0)
     return found
 
 
 def devices(request: Request) -> Found:
     """The same steps on one device and on all of them."""
+    if request.num_devices < 2:
+        return one_device()
     found = Found()
-    count = request.num_devices
-    if count < 2:
-        found.figures["left_out"] = f"there is {count} device"
-        return found
     _set_tf32(False)
     options = {"num_train_steps": 20}
     one, weights = _run(**options)
-    mirrored = strategy.create_strategy(
-        DeviceOptions(distribution_strategy="mirrored")
-    )
+    mirrored = strategy.create_strategy(MIRRORED)
     with mirrored.scope():
         many, other = _run(**options)
-    difference = float(np.abs(many["loss"] - one["loss"]).max())
-    found.at_most(
-        f"20 losses, 1 device = {mirrored.num_replicas_in_sync}",
-        difference,
-        rounding.EQUAL,
-    )
+    difference = _difference(many["loss"], one["loss"])
+    label = f"20 losses, 1 device = {mirrored.num_replicas_in_sync}"
+    found.at_most(label, difference, rounding.EQUAL)
     found.figures["weights"] = _largest(other, weights)
     return found

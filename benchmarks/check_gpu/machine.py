@@ -8,11 +8,13 @@ import subprocess
 import keras
 import tensorflow as tf
 
+from benchmarks import programs
 from benchmarks.check_gpu import room
 from benchmarks.check_gpu.results import Found, Request
 from training.devices import gpus
 
 _ASKED = "name,driver_version,memory.total,power.limit,clocks.max.sm"
+_BUILT_WITH = ("cuda_version", "cudnn_version", "cuda_compute_capabilities")
 # By name, because the page is sent to others and variables may hold secrets.
 _SET = (
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "XLA_FLAGS"),
@@ -27,19 +29,12 @@ def machine(request: Request) -> Found:
     build = tf.sysconfig.get_build_info()
     found.figures = {
         "system": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": programs.processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "tensorflow": tf.__version__,
         "keras": keras.__version__,
-        "built_with": {
-            name: build.get(name)
-            for name in (
-                "cuda_version",
-                "cudnn_version",
-                "cuda_compute_capabilities",
-            )
-        },
+        "built_with": {name: build.get(name) for name in _BUILT_WITH},
         "gpus": [
             {"name": gpu.name, "capability": gpu.capability} for gpu in seen
         ],

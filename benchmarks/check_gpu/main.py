@@ -1,12 +1,12 @@
 """Checks that everything works on this machine's NVIDIA GPUs, and how fast.
 
 Each part is a process of its own: one that fails does not lose the others. The
-results are written after each part, also when ^C ends the program. The exit
-code is 1 if a check failed. Without a GPU it ends after the first part. No data
-is needed: values are compared with those of tests/goldens, and speed is
-measured on random ids.
+results are written after each part, also when ^C ends the program. Without a
+GPU it ends after the first part. Values are compared with those of
+tests/goldens, and speed is measured on random ids.
 """
 
+import itertools
 import json
 import re
 import subprocess
@@ -16,14 +16,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import app, flags
-
 from benchmarks import programs
 from benchmarks.check_gpu import page
 from benchmarks.programs import ROOT
+from data.settings import Settings, setting, switch
 from data.storage import files
+from data.storage.json_files import read_json, write_json
+from training import program
+from training.config import flags
 
-FLAGS = flags.FLAGS
 PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
 _LATE, _STOPPED = "did not end", "interrupted with ^C"
 _NOISE = re.compile(r"[IW]\d{4} |WARNING: All log messages before absl")
@@ -44,11 +45,11 @@ def make_parts(small: bool) -> dict[str, tuple[str, dict]]:
     models = ["tiny"] if small else ["large", "base"]
     lengths = [16] if small else [512, 128]
     speeds = {}
-    for model in models:
-        for length in lengths:
-            for form in ("fused", "XLA"):
-                sizes = {"model": model, "length": length, "xla": form == "XLA"}
-                speeds[f"speed, {model}, {length}, {form}"] = ("speed", sizes)
+    for model, length, form in itertools.product(
+        models, lengths, ("fused", "XLA")
+    ):
+        sizes = {"model": model, "length": length, "xla": form == "XLA"}
+        speeds[f"speed, {model}, {length}, {form}"] = ("speed", sizes)
     longest = dict(list(speeds.items())[:2])
     last = {"model": models[-1], "length": lengths[-1]}
     # Time may end before all parts: what is asked for most comes first.
@@ -65,8 +66,7 @@ def make_parts(small: bool) -> dict[str, tuple[str, dict]]:
 def run_part(function: str, options: dict, timeout: float) -> dict:
     """Runs a part to its end, and no longer than `timeout` seconds.
 
-    Returns:
-      `status`, `checks`, `figures`, `seconds`; `error`, if it broke off.
+    Returns `status`, `checks`, `figures`, `seconds` and `error`.
     """
     began = time.monotonic()
     result = _nothing() | {"status": FAILED}
@@ -87,7 +87,7 @@ def run_part(function: str, options: dict, timeout: float) -> dict:
             end = [line for line in lines if not _NOISE.match(line)][-12:]
             result["error"] = "\n".join([result["error"], *end])
         if path.exists():
-            result |= json.loads(path.read_text("utf-8"))
+            result |= read_json(str(path))
         passed = all(check["passed"] for check in result["checks"])
         if passed and not result["error"]:
             result["status"] = PASSED
@@ -109,9 +109,7 @@ def write(folder: Path, results: dict[str, dict]) -> str:
     """Writes check_gpu.json and check_gpu.md; returns the page."""
     text = page.make(results)
     content = {"date": time.strftime("%Y-%m-%d"), "parts": results}
-    files.write_text(
-        str(folder / "check_gpu.json"), json.dumps(content, indent=1) + "\n"
-    )
+    write_json(str(folder / "check_gpu.json"), content)
     files.write_text(str(folder / "check_gpu.md"), text)
     return text
 
@@ -121,11 +119,7 @@ def check(
 ) -> dict:
     """Runs the machine and the parts whose names begin as asked; () = all.
 
-    Returns:
-      The results by part, also after ^C.
-
-    Raises:
-      app.UsageError: no part's name begins so.
+    Returns the results by part, also after ^C.
     """
     deadline = time.monotonic() + 60 * minutes
     parts = make_parts(small)
@@ -163,17 +157,22 @@ def check(
     return results
 
 
-def main(_):
+class CheckOptions(Settings):
+    """How it is checked."""
+
+    small: bool = switch("Tiny models: figures mean nothing.")
+    minutes: float = setting(9.5, "Time for all parts.", least=0)
+    output_dir: str = setting(str(ROOT / "build"), "For the results.")
+
+
+def main():
     """Runs all parts; exits with 1 if one failed, with 130 after ^C."""
-    folder = Path(FLAGS.output_dir).resolve()
-    try:
-        files.check_writable(str(folder))
-    except OSError as error:
-        sys.exit(f"error: {error}")
-    results = check(folder, FLAGS.small, FLAGS.minutes, FLAGS.only)
-    print(
-        f"\n{write(folder, results)}\nIn {folder}: check_gpu.json, check_gpu.md"
-    )
+    options, only = flags.read(CheckOptions), flags.value("only")
+    folder = Path(options.output_dir).resolve()
+    files.check_writable(str(folder))
+    results = check(folder, options.small, options.minutes, only)
+    print(f"\n{write(folder, results)}")
+    print(f"In {folder}: check_gpu.json, check_gpu.md")
     if any(result["error"] == _STOPPED for result in results.values()):
         sys.exit(130)
     failed = [name for name, x in results.items() if x["status"] == FAILED]
@@ -182,10 +181,6 @@ def main(_):
 
 
 if __name__ == "__main__":
-    flags.DEFINE_bool("small", False, "Tiny models: figures mean nothing.")
-    flags.DEFINE_float("minutes", 9.5, "Time for all parts.", lower_bound=0)
-    flags.DEFINE_multi_string(
-        "only", [], "Begin of the names of the parts to run; may be repeated."
-    )
-    flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
-    app.run(main)
+    flags.define(CheckOptions)
+    programs.define_only(make_parts(small=False))
+    program.run(main)

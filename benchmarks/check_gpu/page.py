@@ -17,26 +17,21 @@ _TEXTS = {True: "yes", False: "**NO**"}
 
 
 def make(results: dict[str, dict]) -> str:
-    """Returns the page.
-
-    Args:
-      results: see `main.check`.
-    """
-    return "\n\n".join(
-        [
-            f"# check-gpu: {_gpus(results)}",
-            _machine(results["machine"]["figures"]),
-            "A row for the table of docs/gpu.md:",
-            table(COLUMNS, [row(results)]),
-            "## Checks",
-            _checks(results),
-            "## Speed",
-            _speeds(results),
-            *_kernels(results),
-            *_placement(results["placement"]["figures"]),
-            "",
-        ]
-    )
+    """Returns the page of `main.check`."""
+    parts = [
+        f"# check-gpu: {_gpus(results)}",
+        table(("machine", ""), results["machine"]["figures"].items()),
+        "A row for the table of docs/gpu.md:",
+        table(COLUMNS, [row(results)]),
+        "## Checks",
+        _checks(results),
+        "## Speed",
+        _speeds(results),
+        *_kernels(results),
+        *_placement(results["placement"]["figures"]),
+        "",
+    ]
+    return "\n\n".join(parts)
 
 
 def row(results: dict[str, dict]) -> list[str]:
@@ -83,13 +78,8 @@ def _best(results, model, length):
 def _gpus(results):
     found = results["machine"]["figures"].get("gpus", [])
     names = [gpu["name"] for gpu in found]
-    return ", ".join(f"{names.count(x)} x {x}" for x in sorted({*names})) or (
-        "no GPU"
-    )
-
-
-def _machine(figures):
-    return table(("machine", ""), [(k, v) for k, v in figures.items()])
+    counts = (f"{names.count(x)} x {x}" for x in sorted({*names}))
+    return ", ".join(counts) or "no GPU"
 
 
 def _checks(results):
@@ -109,26 +99,16 @@ def _checks(results):
 def _speeds(results):
     rows = []
     for name, result in results.items():
+        first = name.split(", ")[1:]
         for batch in result["figures"].get("batches", []):
-            rows.append(
-                (
-                    *name.split(", ")[1:],
-                    batch["rows"],
-                    f"{batch['sequences_per_s']:,.1f}",
-                    f"{batch['peak_gb']:.1f}",
-                    f"{batch['compile_s']:.0f}",
-                )
-            )
+            cells = [batch["rows"], f"{batch['sequences_per_s']:,.1f}"]
+            cells += [f"{batch['peak_gb']:.1f}", f"{batch['compile_s']:.0f}"]
+            rows.append([*first, *cells])
         if note := result["figures"].get("stopped"):
-            rows.append((*name.split(", ")[1:], note, "", "", ""))
-    scaling = results["scaling"]["figures"]
-    text = table(
-        (
-            *("model", "length", "form", "micro-batch", "sequences/s"),
-            *("peak memory, GB", "first call, s"),
-        ),
-        rows,
-    )
+            rows.append((*first, note, "", "", ""))
+    columns = ["model", "length", "form", "micro-batch", "sequences/s"]
+    columns += ["peak memory, GB", "first call, s"]
+    text, scaling = table(columns, rows), results["scaling"]["figures"]
     if "ratio" in scaling:
         text += (
             f"\n\n{scaling['devices']} devices: {scaling['ratio']:.2f} times "
@@ -147,13 +127,12 @@ def _kernels(results):
         if "error" in found:
             yield f"Not known: {found['error']}"
             continue
-        yield table(
-            (f"kernel ({found['of']})", "ms in a step", "starts in a step"),
-            [
-                (f"`{x['name'][:90]}`", f"{x['ms']:.3f}", f"{x['starts']:.0f}")
-                for x in found["kernels"]
-            ],
-        )
+        columns = f"kernel ({found['of']})", "ms in a step", "starts in a step"
+        rows = [
+            (f"`{x['name'][:90]}`", f"{x['ms']:.3f}", f"{x['starts']:.0f}")
+            for x in found["kernels"]
+        ]
+        yield table(columns, rows)
 
 
 def _placement(figures):
@@ -161,25 +140,16 @@ def _placement(figures):
     if not figures:
         return
     yield "## On the host"
-    on_host = figures["on_host"].items()
-    yield (
-        f"{sum(figures['on_host'].values())} of {figures['operations']} "
-        "operations of a step: "
-        + ", ".join(f"{count} {name}" for name, count in on_host)
-    )
+    on_host = figures["on_host"]
+    counts = ", ".join(f"{count} {name}" for name, count in on_host.items())
+    total = f"{sum(on_host.values())} of {figures['operations']} operations"
+    yield f"{total} of a step: {counts}"
     copies = figures["copies"]
     if "error" in copies:
         yield f"Copies are not known: {copies['error']}"
         return
-    yield table(
-        ("copy", "operation", "MB in a step", "number"),
-        [
-            (
-                x["direction"],
-                x["operation"],
-                f"{x['mb']:.3f}",
-                f"{x['number']:g}",
-            )
-            for x in copies["copies"]
-        ],
-    )
+    rows = [
+        (x["direction"], x["operation"], f"{x['mb']:.3f}", f"{x['number']:g}")
+        for x in copies["copies"]
+    ]
+    yield table(("copy", "operation", "MB in a step", "number"), rows)

@@ -22,10 +22,9 @@ _SIZE = re.compile(r"\bsize:(\d+)")
 
 
 def of_steps(step: Callable[[], None], count: int) -> dict[str, Any]:
-    """Profiles calls of a step that has run before.
+    """Profiles calls of a step that has run before; see `read`.
 
-    Returns:
-      See `read`; `error` alone, if there is no profile that can be read.
+    Returns `error` alone, if there is no profile that can be read.
     """
     try:
         planes = planes_of(step, count)
@@ -50,16 +49,11 @@ def planes_of(step: Callable[[], None], count: int) -> Iterable[Any]:
 
 
 def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
-    """Sums the events of a profile.
+    """Sums the events of a profile, the planes of an `XSpace`, over its steps.
 
-    Args:
-      planes: of an `XSpace`.
-      count: steps that were profiled.
-
-    Returns:
-      `of`: `GPU` or `CPU`. `kernels`: name, milliseconds and starts in a step
-      of the longest ones. `copies`: MB and number in a step by direction and
-      operation. Or `error` alone, if there is no event.
+    Returns `of`: `GPU` or `CPU`; `kernels`: name, milliseconds and starts in a
+    step of the longest ones; `copies`: MB and number in a step by direction and
+    operation. Or `error` alone, if there is no event.
     """
     of_gpu = [x for x in planes if x.name.startswith("/device:GPU")]
     events = list(_events(of_gpu or planes, by_stream=bool(of_gpu)))
@@ -77,26 +71,15 @@ def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
             copies[place] += 1
     if not times:
         return {"error": "the profile has no event of a device"}
-    return {
-        "of": "GPU" if of_gpu else "CPU",
-        "kernels": [
-            {
-                "name": name,
-                "ms": time / 1e9 / count,
-                "starts": starts[name] / count,
-            }
-            for name, time in times.most_common(_MOST)
-        ],
-        "copies": [
-            {
-                "direction": place[0],
-                "operation": place[1],
-                "mb": size / 1e6 / count,
-                "number": copies[place] / count,
-            }
-            for place, size in sizes.most_common(_MOST)
-        ],
-    }
+    found = {"of": "GPU" if of_gpu else "CPU", "kernels": [], "copies": []}
+    for name, time in times.most_common(_MOST):
+        row = {"name": name, "ms": time / 1e9 / count}
+        found["kernels"].append(row | {"starts": starts[name] / count})
+    for place, size in sizes.most_common(_MOST):
+        row = {"direction": place[0], "operation": place[1]}
+        row |= {"mb": size / 1e6 / count, "number": copies[place] / count}
+        found["copies"].append(row)
+    return found
 
 
 def type_of(name: str) -> str:

@@ -7,53 +7,35 @@ from typing import Any
 
 from benchmarks.programs import ROOT
 from data.storage import files
+from training.config.run_options import DeviceOptions
 
 GOLDENS = ROOT / "tests/goldens"
+MIRRORED = DeviceOptions(distribution_strategy="mirrored")
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """The conditions of a part.
+    """The conditions of a part."""
 
-    Attributes:
-      small: tiny models, which only show that everything works.
-      gpus: names of the GPUs that TensorFlow uses; () = it computes on a CPU.
-      num_devices: GPUs, or logical CPUs.
-      compiles: whether XLA can compile for the devices.
-      memory_gb: of the first GPU; 0 = not known.
-      precision: 16 bits if the GPUs multiply them, else float32.
-      deterministic: of `equality.repeats`: with TensorFlow's op determinism.
-      model: of `speed.speed`: see `cases.model_of`.
-      length: likewise, S.
-      xla: likewise, whether to compile the gradient; False = `--fuse`.
-      seconds: no further batch size is begun after so long.
-      result: file for the results, also of a part that is broken off.
-    """
-
-    small: bool = False
-    gpus: tuple[str, ...] = ()
-    num_devices: int = 1
-    compiles: bool = True
-    memory_gb: float = 0.0
-    precision: str = "float32"
-    deterministic: bool = False
-    model: str = ""
-    length: int = 0
-    xla: bool = False
-    seconds: float = 600.0
-    result: Path | None = None
+    small: bool = False  # tiny models, which only show that everything works
+    gpus: tuple[str, ...] = ()  # names; () = TensorFlow computes on a CPU
+    num_devices: int = 1  # GPUs, or logical CPUs
+    compiles: bool = True  # whether XLA can compile for the devices
+    memory_gb: float = 0.0  # of the first GPU; 0 = not known
+    precision: str = "float32"  # 16 bits if the GPUs multiply them
+    deterministic: bool = False  # whether `repeats` has op determinism
+    model: str = ""  # of `speed`: see `cases.model_of`
+    length: int = 0  # likewise, S
+    xla: bool = False  # likewise: compiles the gradient; False = `--fuse`
+    seconds: float = 600.0  # no further batch size is begun after so long
+    result: Path | None = None  # file for the results, also of a part's half
 
 
 class Found:
-    """Collects the results of a part.
-
-    Attributes:
-      checks: of each, `name`, `passed` and `text`.
-      figures: whatever JSON can hold.
-    """
+    """Collects the results of a part."""
 
     def __init__(self):
-        self.checks: list[dict[str, Any]] = []
+        self.checks: list[dict[str, Any]] = []  # `name`, `passed`, `text`
         self.figures: dict[str, Any] = {}
 
     def save(self, path: Path | None) -> None:
@@ -69,3 +51,10 @@ class Found:
         """Adds a check that a difference is within a bound."""
         passed = value <= bound  # nan is not
         self.check(name, passed, f"{value:.2g}, at most {bound:.2g}")
+
+
+def one_device() -> Found:
+    """What a part that needs several devices finds where there is one."""
+    found = Found()
+    found.figures["left_out"] = "there is 1 device"
+    return found

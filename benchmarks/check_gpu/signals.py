@@ -2,16 +2,15 @@
 
 import re
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from benchmarks.check_gpu.results import GOLDENS, Found, Request
-from benchmarks.programs import ROOT
+from benchmarks.programs import run_with_log, start
 from training.devices.preemption import EXIT_CODE
 
+_PROGRAM = "run_pretraining.py"
 _STEPS = 10**9  # it ends by the signal, on any machine
 _MORE = 10  # steps of the resumed run
 _STARTS_S = 180.0  # most seconds until the first save, with compiling
@@ -21,10 +20,10 @@ def sigterm(request: Request) -> Found:
     """Sends SIGTERM after the first save, then starts the command again."""
     found = Found()
     with tempfile.TemporaryDirectory() as folder:
-        command, run = _command(folder), Path(folder, "run")
+        run, flags = Path(folder, "run"), _flags(folder)
         log = Path(folder, "first.log")
         with log.open("w", encoding="utf-8") as file:
-            process = subprocess.Popen(command, cwd=ROOT, stderr=file)
+            process = start([_PROGRAM], flags, stderr=file)
             try:
                 _wait_for_a_save(process, run, log)
                 began = time.perf_counter()
@@ -36,37 +35,31 @@ def sigterm(request: Request) -> Found:
         seconds = time.perf_counter() - began
         found.figures["seconds_to_the_end"] = seconds
         text = f"{code} after {seconds:.1f} s, expected {EXIT_CODE}"
-        found.check(
-            "exit code of a run that gets SIGTERM", code == EXIT_CODE, text
-        )
+        label = "exit code of a run that gets SIGTERM"
+        found.check(label, code == EXIT_CODE, text)
         saved = _last_step(run)
-        done = subprocess.run(
-            [*command, f"--stop_at_step={saved + _MORE}"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
-    resumed = re.search(r"Resuming .* at step (\d+)\.", done.stderr)
+        log = Path(folder, "second.log")
+        run_with_log(log, _PROGRAM, **flags, stop_at_step=saved + _MORE)
+        text = log.read_text("utf-8", "replace")
+    resumed = re.search(r"Resuming .* at step (\d+)\.", text)
     step = int(resumed[1]) if resumed else 0
-    found.check(
-        "the same command resumes and ends",
-        done.returncode == 0 and step == saved,
-        f"exit code {done.returncode}, from step {step}, expected {saved}",
-    )
+    text = f"from step {step}, expected {saved}"
+    found.check("the same command resumes and ends", step == saved, text)
     return found
 
 
-def _command(folder):
-    return [
-        *(sys.executable, "run_pretraining.py", "--do_train"),
-        f"--input_file={GOLDENS}/pretraining_data/*.tf_record",
-        f"--bert_config_file={GOLDENS}/first_layer.json",
-        f"--output_dir={folder}/run",
-        *("--max_seq_length=64", "--max_predictions_per_seq=10"),
-        *("--train_batch_size=16", f"--num_train_steps={_STEPS}"),
-        "--save_checkpoints_steps=50",
-    ]
+def _flags(folder):
+    return {
+        "do_train": True,
+        "input_file": f"{GOLDENS}/pretraining_data/*.tf_record",
+        "bert_config_file": f"{GOLDENS}/first_layer.json",
+        "output_dir": f"{folder}/run",
+        "max_seq_length": 64,
+        "max_predictions_per_seq": 10,
+        "train_batch_size": 16,
+        "num_train_steps": _STEPS,
+        "save_checkpoints_steps": 50,
+    }
 
 
 def _last_step(run):

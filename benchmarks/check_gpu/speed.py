@@ -16,15 +16,11 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.check_gpu import profile, room
-from benchmarks.check_gpu.results import Found, Request
+from benchmarks.check_gpu.results import MIRRORED, Found, Request, one_device
 from benchmarks.peers import inputs
 from benchmarks.peers.cases import VOCAB_SIZE, model_of
 from modeling import BertConfig, PretrainingModel
-from training.config.run_options import (
-    DeviceOptions,
-    TrainOptions,
-    dtype_policy,
-)
+from training.config.run_options import TrainOptions, dtype_policy
 from training.devices import strategy
 from training.loop.trainer import Trainer
 
@@ -46,13 +42,10 @@ class _Step:
     """An update of a model, for batches of any size."""
 
     def __init__(self, request: Request, rows: int):
-        words = 99 if request.model == "tiny" else VOCAB_SIZE
-        self._config = BertConfig(**model_of(request.model, words))
         self._length = request.length
         self._strategy = tf.distribute.get_strategy()
-        model = PretrainingModel(
-            self._config, dtype=dtype_policy(request.precision)
-        )
+        config = BertConfig(**model_of(request.model))
+        model = PretrainingModel(config, dtype=dtype_policy(request.precision))
         options = TrainOptions(
             output_dir="unused",
             train_batch_size=rows,
@@ -65,13 +58,9 @@ class _Step:
 
     def iterator(self, rows):
         """One batch, again and again."""
+        length = self._length
         batch = inputs.pretraining_batch(
-            {
-                "rows": rows,
-                "length": self._length,
-                "predictions": round(0.15 * self._length + 1),
-                "model": {"vocab_size": self._config.vocab_size},
-            }
+            *(VOCAB_SIZE, rows, length, round(0.15 * length + 1))
         )
 
         def batches(shard):
@@ -82,10 +71,8 @@ class _Step:
 
     def run(self, iterator, num_steps=1):
         """Makes updates in one call."""
-        first = next(self._numbers)
-        metrics = self._trainer.run_steps(
-            iterator, first_step=first, num_steps=num_steps
-        )
+        steps = {"first_step": next(self._numbers), "num_steps": num_steps}
+        metrics = self._trainer.run_steps(iterator, **steps)
         if not np.isfinite(metrics).all():
             raise FloatingPointError("a loss or a gradient is not finite")
 
@@ -127,9 +114,8 @@ def sizes_for(request: Request) -> Sequence[int]:
     sizes = MICRO_BATCHES[request.length]
     if request.small or not request.memory_gb:
         return sizes
-    most = room.sequences(
-        request.model.title(), request.length, request.memory_gb
-    )
+    model = request.model.title()
+    most = room.sequences(model, request.length, request.memory_gb)
     # It is an estimate, and a batch that is too large costs a minute.
     return [rows for rows in sizes if rows <= 1.1 * most] or sizes[-1:]
 
@@ -159,16 +145,16 @@ def speed(request: Request) -> Found:
         iterator = iterator or batches
         if request.xla:  # it compiles for a minute or more
             break
-    found.check(
-        f"{request.model} at {request.length} trains",
-        iterator is not None,
-        found.figures.get("stopped", "every micro-batch"),
-    )
+    label = f"{request.model} at {request.length} trains"
+    text = found.figures.get("stopped", "every micro-batch")
+    found.check(label, iterator is not None, text)
     if iterator is not None:
-        found.figures["kernels"] = profile.of_steps(
-            lambda: step.run(iterator), _PROFILED
-        )
+        found.figures["kernels"] = _profile(step, iterator)
     return found
+
+
+def _profile(step, iterator):
+    return profile.of_steps(lambda: step.run(iterator), _PROFILED)
 
 
 def placement(request: Request) -> Found:
@@ -184,26 +170,21 @@ def placement(request: Request) -> Found:
         graphs = context.export_run_metadata().function_graphs
     finally:
         context.disable_graph_collection()
-    nodes = [
-        node
-        for function in graphs
-        for graph in function.partition_graphs
-        for node in graph.node
-    ]
+    parts = [graph for x in graphs for graph in x.partition_graphs]
+    nodes = [node for graph in parts for node in graph.node]
     on_host = collections.Counter(
         node.op for node in nodes if "device:CPU" in node.device
     )
     found.figures = {
         "operations": len(nodes),
         "on_host": dict(on_host.most_common()),
-        "copies": profile.of_steps(lambda: step.run(iterator), _PROFILED),
+        "copies": _profile(step, iterator),
     }
     if request.gpus:
         # Arguments and constants lie there. A product would be slow there.
         slow = sorted(op for op in on_host if "MatMul" in op)
-        found.check(
-            "no matrix product on the host", not slow, ", ".join(slow) or "none"
-        )
+        text = ", ".join(slow) or "none"
+        found.check("no matrix product on the host", not slow, text)
     return found
 
 
@@ -211,14 +192,10 @@ def scaling(request: Request) -> Found:
     """Sequences a second on one device and on all, the same batch on each."""
     found, count = Found(), request.num_devices
     if count < 2:
-        found.figures["left_out"] = f"there is {count} device"
-        return found
+        return one_device()
     rows = sizes_for(request)[-2:][0]  # surely fits
     one, _ = _measure(_Step(request, rows), rows, bool(request.gpus))
-    mirrored = strategy.create_strategy(
-        DeviceOptions(distribution_strategy="mirrored")
-    )
-    with mirrored.scope():
+    with strategy.create_strategy(MIRRORED).scope():
         step = _Step(request, rows * count)
         many, _ = _measure(step, rows * count, bool(request.gpus))
     ratio = many["sequences_per_s"] / one["sequences_per_s"]

@@ -27,18 +27,11 @@ def matrix_rate(case):
 
 
 def products(config, batch, length, predictions=20, *, training=True):
-    """Lists the matrix products of a step.
+    """Lists the matrix products of a step, in training with the gradient's.
 
-    Args:
-      config: the model's sizes.
-      batch: examples.
-      length: wordpieces of each.
-      predictions: of each; 0 = the encoder alone, read at the first wordpiece.
-      training: whether to include the products of the gradient.
-
-    Returns:
-      (how many, [leading dimensions], m, k, n, transpose_a, transpose_b) of
-      each kind. The head's own [H, H] product is left out as too small.
+    With 0 predictions the encoder alone is read, at the first wordpiece.
+    Returns (how many, [leading dimensions], m, k, n, transpose_a, transpose_b)
+    of each kind. The head's own [H, H] product is left out as too small.
     """
     rows, hidden = batch * length, config.hidden_size
     wide, heads = config.intermediate_size, config.num_attention_heads
@@ -97,15 +90,9 @@ def products_seconds(kinds, dtype):
 
 
 def ways(case, kinds, times=1):
-    """The ways to ask after a case's arithmetic.
+    """The functions of `cases.ARITHMETIC`.
 
-    Args:
-      case: the case.
-      kinds: see `products`.
-      times: how often a call of the case computes them.
-
-    Returns:
-      The functions of `cases.ARITHMETIC`.
+    A call of the case computes the `products` so many times.
     """
     return {
         "=flops": lambda: flops(kinds) * times,

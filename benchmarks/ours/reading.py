@@ -55,8 +55,9 @@ def _write(case):
         *(case["length"], case["predictions"]),
         masked=case["masking"] == "static",
     )
+    rows = case["num_examples"] // case["num_files"]
     batch = inputs.pretraining_batch(
-        case | {"rows": case["num_examples"] // case["num_files"]}
+        *(VOCAB_SIZE, rows, case["length"], case["predictions"])
     )
     columns = {spec.name: batch[spec.name].astype(spec.dtype) for spec in specs}
     paths = [f"{case['folder']}/{i}" for i in range(case["num_files"])]

@@ -64,9 +64,8 @@ def part_of(name, kind):
 def shares(found):
     """Part -> share of the time from the first span to the last.
 
-    Args:
-      found: (begin, end, part) of each span. Spans that overlap share the
-        time. Time without a span belongs to `REST`.
+    Spans are (begin, end, part). Those that overlap share the time. Time
+    without a span belongs to `REST`.
     """
     changes = sorted(
         [(begin, 1, part) for begin, _, part in found]

@@ -13,11 +13,6 @@ from training.config.run_options import TrainOptions, dtype_policy
 from training.loop.trainer import Trainer
 
 
-def dtype_of(case):
-    """The Keras policy of a case's precision."""
-    return dtype_policy(case["precision"])
-
-
 def train_options(case, num_train_steps=100_000, **options):
     """Options of the training loop for a case."""
     return TrainOptions(
@@ -34,7 +29,7 @@ def pretraining(case):
     config = BertConfig(**case["model"])
     model = objectives.get(case["objective"])(
         config,
-        dtype=dtype_of(case),
+        dtype=dtype_policy(case["precision"]),
         gradient_checkpointing=case["gradient_checkpointing"],
         **case["objective_options"],
     )

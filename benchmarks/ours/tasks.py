@@ -2,22 +2,22 @@
 
 import functools
 import itertools
-import json
 from pathlib import Path
 
 import keras
 import numpy as np
 
 from benchmarks.ours import arithmetic
-from benchmarks.ours.steps import dtype_of, train_options
+from benchmarks.ours.steps import train_options
 from benchmarks.ours.texts import write_windows
 from benchmarks.peers import inputs
-from benchmarks.peers.protocol import elapsed
+from benchmarks.peers.protocol import elapsed, texts_of
 from data.finetuning.feature_options import FeatureOptions, feature_specs
 from data.finetuning.records import make_records
 from data.records import input_pipeline, length_batches, tfrecord
 from data.records.feature_spec import encode_examples
 from data.squad import windows
+from data.storage.json_files import write_json
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
@@ -25,11 +25,7 @@ from modeling import BertConfig, SpanModel, TaskModel
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.loading import LoadedModel
 from modeling.objectives.sentence_vectors import SentenceEncoder
-from training.config.run_options import (
-    DeviceOptions,
-    ServingOptions,
-    TrainOptions,
-)
+from training.config import run_options
 from training.export import saved_model
 from training.export.predictor import Predictor
 from training.export.serving import choose
@@ -100,8 +96,9 @@ def finetuning(case):
     """
     path, padded_by_real = _training_records(case)
     opened = _open(case, path, is_training=True)
+    config = BertConfig(**case["model"])
     model = _model_class(case)(
-        BertConfig(**case["model"]), dtype=dtype_of(case)
+        config, dtype=run_options.dtype_policy(case["precision"])
     )
     steps = case["steps"] or opened.count // case["rows"]
     return {
@@ -138,9 +135,8 @@ def _epoch(case, model, opened, steps, trim):
             return []
         count = steps * turn // case["turns"]
         count -= steps * (turn - 1) // case["turns"]
-        run_steps = functools.partial(
-            trainer.run_steps, iterator, first_step=3, num_steps=count
-        )
+        place = {"first_step": 3, "num_steps": count}
+        run_steps = functools.partial(trainer.run_steps, iterator, **place)
         return [elapsed(run_steps) * epoch / steps]
 
     return run
@@ -156,40 +152,33 @@ def prediction(case):
     with tfrecord.RecordWriter(path) as writer:
         for record in encode_examples(specs, _columns(specs, sequences)):
             writer.write(record)
-    config_file = folder / "bert_config.json"
-    config_file.write_text(json.dumps(case["model"]))
+    config, config_file = BertConfig(**case["model"]), f"{folder}/config.json"
+    write_json(config_file, case["model"])
     options = FinetuningOptions(
-        bert_config_file=str(config_file),
+        bert_config_file=config_file,
         max_seq_length=case["length"],
         predict_batch_size=case["rows"],
-        train=TrainOptions(output_dir=f"{folder}/run", num_train_steps=1),
-        device=DeviceOptions(precision=case["precision"]),
+        train=run_options.TrainOptions(
+            output_dir=f"{folder}/run", num_train_steps=1
+        ),
+        device=run_options.DeviceOptions(precision=case["precision"]),
     )
-    config = BertConfig.from_json_file(str(config_file))
-    start = Start(
-        options, config, Source(None), _model_class(case), trains=True
-    )
-    finetuner = Finetuning(start)
+    given = options, config, Source(None), _model_class(case)
+    finetuner = Finetuning(Start(*given, trains=True))
     files = _open(case, path, is_training=False)
     predict = finetuner.outputs if spans else finetuner.predict
-    kinds = arithmetic.products(
-        BertConfig(**case["model"]),
-        *(case["rows"], case["length"], 0),
-        training=False,
-    )
-    return {"": lambda: [elapsed(predict, files)]} | arithmetic.ways(
-        case, kinds, len(sequences) / case["rows"]
-    )
+    sizes = config, case["rows"], case["length"], 0
+    kinds = arithmetic.products(*sizes, training=False)
+    ways = arithmetic.ways(case, kinds, len(sequences) / case["rows"])
+    return {"": lambda: [elapsed(predict, files)]} | ways
 
 
 def _columns(specs, sequences):
     """Pads sequences to features; those they do not have are zeros."""
-    columns = {
-        spec.name: np.full(
-            [len(sequences), spec.length], int(spec.name == "is_real_example")
-        )
-        for spec in specs
-    }
+    columns = {}
+    for spec in specs:
+        value = int(spec.name == "is_real_example")
+        columns[spec.name] = np.full([len(sequences), spec.length], value)
     for row, (ids, segments) in enumerate(sequences):
         columns["input_ids"][row, : len(ids)] = ids
         columns["segment_ids"][row, : len(ids)] = segments
@@ -201,25 +190,22 @@ def latency(case):
     """One text after the other, from text to label."""
     keras.utils.set_random_seed(1)
     model = _model_class(case)(BertConfig(**case["model"]))
-    serving = TaskServing(
-        model,
-        TaskDescription(
-            task_name="benchmark",
-            kind="classification",
-            max_seq_length=case["length"],
-            do_lower_case=True,
-            model={},
-            weights="",
-            labels=_LABELS,
-            is_pair=False,
-        ),
-        load_vocab(case["vocab"]),
+    description = TaskDescription(
+        task_name="benchmark",
+        kind="classification",
+        max_seq_length=case["length"],
+        do_lower_case=True,
+        model={},
+        weights="",
+        labels=_LABELS,
+        is_pair=False,
     )
+    serving = TaskServing(model, description, load_vocab(case["vocab"]))
     export_dir = f"{case['folder']}/export"
-    exported = choose(serving, ServingOptions())
+    exported = choose(serving, run_options.ServingOptions())
     saved_model.write(serving, exported, "", f"{export_dir}/1")
     predictor = Predictor.load(export_dir)
-    texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
+    texts = itertools.cycle(texts_of(case))
 
     def call(text):
         return predictor.predict([text])[0]["label"]
@@ -232,7 +218,11 @@ def latency(case):
 def encoding(case):
     """The vectors of all texts, as `bert.Model.encode` computes them."""
     config = BertConfig(**case["model"])
-    model = SentenceEncoder(config, form=VectorForm(), dtype=dtype_of(case))
+    model = SentenceEncoder(
+        config,
+        form=VectorForm(),
+        dtype=run_options.dtype_policy(case["precision"]),
+    )
     loaded = LoadedModel(
         kind="vectors",
         model=model,
@@ -246,6 +236,6 @@ def encoding(case):
         folder="",
     )
     vectors = TextVectors(loaded)
-    texts = json.loads(Path(case["input"]).read_text())
+    texts = texts_of(case)
     encode = functools.partial(vectors.encode, batch_size=case["rows"])
     return {"": lambda: [elapsed(encode, texts)]}

@@ -1,23 +1,21 @@
 """Tokenizers, and SQuAD from file to windows and from scores to answers.
 
-SQuAD's ways are timed beside a plain rendering of the original's way, the one
-in tests/data/squad/reference.py, by the processor time of this process. The
-plain way has this project's tokenizer, which is faster than the original's, and
-leaves out the places of answers, shuffling and prediction files.
+SQuAD's ways are timed beside a plain rendering of the original's, the one in
+tests/data/squad/reference.py, by processor time. It has this project's
+tokenizer, which is faster, and leaves out the places of answers, shuffling and
+prediction files.
 """
 
 import collections
 import functools
-import json
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from benchmarks.peers import inputs
-from benchmarks.peers.protocol import elapsed
+from benchmarks.peers.protocol import elapsed, texts_of
 from data.squad import records
 from data.squad.answers import predict
 from data.squad.articles import SquadData
@@ -33,14 +31,14 @@ _TOKENIZED_AT_ONCE = 1024  # lines
 
 def tokenizing_python(case):
     """Every line, one by one."""
-    lines = json.loads(Path(case["input"]).read_text())
+    lines = texts_of(case)
     encode = FullTokenizer(case["vocab"]).encode
     return {"": lambda: [elapsed(lambda: [encode(line) for line in lines])]}
 
 
 def tokenizing_in_graph(case):
     """Every line, in batches of tf.data, as many at once as threads."""
-    lines = json.loads(Path(case["input"]).read_text())
+    lines = texts_of(case)
     lines = tf.data.Dataset.from_tensor_slices(lines)
     dataset = lines.batch(_TOKENIZED_AT_ONCE).map(
         InGraphTokenizer(case["vocab"]).tokenize,
@@ -101,13 +99,10 @@ def squad_answers(case):
 
     def plain():
         for (words, windows), end in zip(questions, ends, strict=True):
-            reference.predict(
-                *(words, windows, plain_scores[end - len(windows) : end]),
-                n_best=20,
-                max_length=30,
-                do_lower_case=True,
-                with_null=False,
-            )
+            found = plain_scores[end - len(windows) : end]
+            wanted = {"do_lower_case": True, "with_null": False}
+            sizes = {"n_best": 20, "max_length": 30}
+            reference.predict(words, windows, found, **sizes, **wanted)
         return len(questions)
 
     def ours():
@@ -139,7 +134,4 @@ def _seconds_each(**functions):
         count = function()
         return [(time.process_time() - start) / count]
 
-    return {
-        name: functools.partial(timed, function)
-        for name, function in functions.items()
-    }
+    return {k: functools.partial(timed, x) for k, x in functions.items()}

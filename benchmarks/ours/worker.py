@@ -1,12 +1,4 @@
-"""This project's side of compare.py: the functions that its programs use.
-
-steps       pretraining
-tasks       finetuning, prediction, latency
-texts       tokenizing, SQuAD's windows and answers
-reading     batches of pretraining records
-arithmetic  operations of a step, and the rate of matrix products
-step_parts  what a step spends its time on
-"""
+"""This project's side of compare.py: the functions that its programs use."""
 
 import os
 import sys

@@ -1,6 +1,7 @@
 """The cases that compare.py and bench.py measure, with their targets."""
 
 import dataclasses
+import functools
 
 VOCAB_SIZE = 30522
 ORIGINAL = "google-research/bert"  # as a peer
@@ -43,39 +44,23 @@ def model_of(name, vocab_size=VOCAB_SIZE):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One measurement, of this project alone or beside its peers.
+    """One measurement, of this project alone or beside its peers."""
 
-    Attributes:
-      kind: name of the function in ours/ and theirs.py that does the work.
-      unit: `ms` or `s` of one call, or what is done in a second.
-      turns: timed calls of each side.
-      targets: peer -> least ratio of its time to ours; {} = no peer.
-      model: key of `_SIZES`; "" = none.
-      precision: of the model.
-      length: S, maximum number of wordpieces of a row.
-      count: sequences to predict, or texts to encode; 0 = all of the data set.
-      data: cola, rte or squad; "" = random sequences of length S.
-      share: least share of the matrix rate at the case's own shapes; 0 = no
-        target.
-      rate: least figure of ours; 0 = no target.
-      asks: untimed ways of ours to ask after the turns.
-      vocab_size: of the model.
-      more: request keys in place of those of `request`.
-    """
-
-    kind: str
-    unit: str
-    turns: int
+    kind: str  # name of the function in ours/ and theirs.py
+    unit: str  # `ms` or `s` of one call, or what is done in a second
+    turns: int  # timed calls of each side
+    # Peer -> least ratio of its time to ours.
     targets: dict[str, float] = dataclasses.field(default_factory=dict)
-    model: str = ""
+    model: str = ""  # key of `_SIZES`; "" = the work needs none
     precision: str = "float32"
-    length: int = 128
-    count: int = 0
-    data: str = ""
-    share: float = 0.0
-    rate: float = 0.0
-    asks: tuple[str, ...] = ()
+    length: int = 128  # S, most wordpieces of a row
+    count: int = 0  # sequences or texts; 0 = all of the data set
+    data: str = ""  # cola, rte or squad; "" = random sequences of length S
+    share: float = 0.0  # least share of the matrix rate at its own shapes
+    rate: float = 0.0  # least figure of ours
+    asks: tuple[str, ...] = ()  # untimed ways of ours, after the turns
     vocab_size: int = VOCAB_SIZE
+    # Keys in place of those of `request`.
     more: dict = dataclasses.field(default_factory=dict)
 
     def request(self):
@@ -83,13 +68,10 @@ class Case:
         same = ("kind", "precision", "length", "count", "data")
         return {
             **{name: getattr(self, name) for name in same},
-            "model": model_of(self.model, self.vocab_size)
-            if self.model
-            else {},
+            "model": model_of(self.model or "tiny", self.vocab_size),
             "rows": 32,  # B
             "predictions": 20,  # masked places of a row
             "calls": 50,  # of a turn, of latency
-            "compile": False,  # theirs: torch.compile
             "xla": False,  # ours: --xla
             "gradient_checkpointing": False,
             "objective": "pretraining",
@@ -108,11 +90,10 @@ def _with_peers():
     ):
         own = {ORIGINAL: 1} if precision == "float32" else {}
         case = Case("pretraining", "ms", turns, peers | own, model, precision)
-        yield (
-            f"pretraining_{model}_{precision}",
-            dataclasses.replace(case, share=share, asks=ARITHMETIC),
-        )
-    yield from _predictions()
+        case = dataclasses.replace(case, share=share, asks=ARITHMETIC)
+        yield f"pretraining_{model}_{precision}", case
+    for name, case in _predictions():
+        yield f"prediction_{name}_bfloat16", case
     peers = {"transformers": 1}
     for model in ("base", "minilm"):
         for length in (16, 128):
@@ -127,27 +108,16 @@ def _with_peers():
 
 def _predictions():
     """Yields (name, case)."""
-    case = Case("prediction", "sequences/s", 3, precision="bfloat16")
-    full = dataclasses.replace(
-        case, targets={"transformers": 1}, share=0.75, asks=ARITHMETIC
+    case = functools.partial(
+        *(Case, "prediction", "sequences/s"), precision="bfloat16"
     )
+    peers, full = {"transformers": 1}, {"share": 0.75, "asks": ARITHMETIC}
     for model, count in ("base", 256), ("minilm", 2048):
-        yield (
-            f"prediction_full_{model}_bfloat16",
-            dataclasses.replace(full, model=model, count=count),
-        )
-    case = dataclasses.replace(
-        case, model="minilm", targets={"transformers": 2}
-    )
-    for data, turns, length in (
-        ("cola", 5, 128),
-        ("rte", 3, 128),
-        ("squad", 3, 384),
-    ):
-        yield (
-            f"prediction_{data}_bfloat16",
-            dataclasses.replace(case, data=data, turns=turns, length=length),
-        )
+        yield f"full_{model}", case(3, peers, model, count=count, **full)
+    peers = {"transformers": 2}
+    yield "cola", case(5, peers, "minilm", data="cola")
+    yield "rte", case(3, peers, "minilm", data="rte")
+    yield "squad", case(3, peers, "minilm", data="squad", length=384)
 
 
 def _alone():
@@ -160,10 +130,8 @@ def _alone():
     ):
         # Timed steps of the trimmed epoch, 0 = all, and of the padded one.
         more = {"steps": steps, "padded_steps": padded_steps}
-        yield (
-            f"finetuning_{data}",
-            dataclasses.replace(case, length=length, data=data, more=more),
-        )
+        own = {"length": length, "data": data, "more": more}
+        yield f"finetuning_{data}", dataclasses.replace(case, **own)
     for name, devices, hosts, num_files in (
         ("reading", 1, 1, 8),
         ("reading_8_devices", 8, 1, 8),

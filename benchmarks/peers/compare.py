@@ -2,12 +2,11 @@
 
 --data holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
 glue/CoLA, glue/RTE and squad/{train,dev}-v1.1.json; pretraining, reading and
-full-length prediction need none of it. Each side of a case runs in a process of
-its own. After one warm-up each the sides take turns: A B A B. A ratio is the
-time of a peer divided by ours; the fastest way of a peer counts. Prints a line
-to read and a line of JSON for each case.
+full-length prediction need none of it. The fastest way of a peer counts. Prints
+a line to read and a line of JSON for each case.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -19,17 +18,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from absl import app, flags
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.peers import inputs, protocol
+from benchmarks.peers.cases import ARITHMETIC, CASES, ORIGINAL
+from benchmarks.programs import ROOT, chosen, define_only, python_of
+from data.settings import Settings, setting, switch
+from training import program
+from training.config import flags
 
-from benchmarks.peers import inputs, protocol  # noqa: E402
-from benchmarks.peers.cases import ARITHMETIC, CASES, ORIGINAL  # noqa: E402
-from benchmarks.programs import ROOT, python_of  # noqa: E402
-from data.settings import Settings, setting  # noqa: E402
-from training.config.flags import define, read  # noqa: E402
-
-FLAGS = flags.FLAGS
 _WITHOUT_DATA = ("pretraining", "reading")
 # Peer that may be left out, if its environment is not there -> its script, and
 # the environment.
@@ -49,6 +45,14 @@ class Options(Settings):
     threads: int = setting(2, "Threads of each side; 0 = no limit.")
 
 
+class _MoreOptions(Options):
+    """What is measured."""
+
+    alone: bool = switch("Measure this project without its peers.")
+    json: str = setting("", "File to append the results to.")
+    xla: bool = switch("Train with --xla on our side.")
+
+
 def alone(case):
     """A case without its peers."""
     return dataclasses.replace(case, targets={})
@@ -64,7 +68,7 @@ def _sides(targets):
         if python.exists():
             sides[peer] = (folder / "peers" / script, python)
         elif peer not in _OPTIONAL:
-            raise app.UsageError(
+            raise ValueError(
                 f"{python} does not exist; run `make peers` first."
             )
     return sides
@@ -77,7 +81,7 @@ def _make_request(case, options, more, folder):
     random = case.kind == "prediction" and not case.data
     if not random and case.kind not in _WITHOUT_DATA:
         if not options.data:
-            raise app.UsageError(
+            raise ValueError(
                 f"{case.kind} cases read data: give --data=DIR, a folder as "
                 "described in benchmarks/peers/compare.py."
             )
@@ -89,40 +93,30 @@ def _make_request(case, options, more, folder):
 def _measure(case, options, more):
     """Runs the sides of a case in turns.
 
-    Returns:
-      Side -> way -> seconds of each call; side -> its libraries; how much of
-      the case's unit a call does; name of each of `case.asks` -> answer.
+    Returns side -> way -> seconds of each call; side -> its libraries; how much
+    of the case's unit a call does; name of each of `case.asks` -> answer.
     """
     sides, workers = _sides(case.targets), {}
     with tempfile.TemporaryDirectory() as folder:
         request, amount = _make_request(case, options, more, Path(folder))
-        try:
-            for side, (script, python) in sides.items():
+        with contextlib.ExitStack() as stack:
+            for side, command in sides.items():
                 own = Path(folder, side)
                 own.mkdir(parents=True)  # a peer may be OWNER/REPOSITORY
-                workers[side] = protocol.Worker(
-                    script, python, request | {"folder": str(own)}
-                )
+                asked = request | {"folder": str(own)}
+                worker = protocol.Worker(*command, asked)
+                workers[side] = stack.enter_context(contextlib.closing(worker))
             seconds = protocol.take_turns(workers, request["turns"])
             answers = {way: workers["ours"].ask(way) for way in case.asks}
-        finally:
-            for worker in workers.values():
-                worker.close()
     facts = {side: worker.facts for side, worker in workers.items()}
     return seconds, facts, amount, answers
 
 
-def result(name, case, options, **more):
+def result(case, options, **more):
     """Measures a case and returns the values of its line of JSON.
 
-    Args:
-      name: name of the case.
-      case: the case.
-      options: how to measure.
-      **more: values that replace those of the case.
-
-    Raises:
-      app.UsageError: data or a peer's environment is missing.
+    `more` are values that replace those of the case's request. Raises
+    ValueError if data or a peer's environment is missing.
     """
     load = os.getloadavg()[0]
     seconds, facts, amount, answers = _measure(case, options, more)
@@ -133,13 +127,10 @@ def result(name, case, options, **more):
         if peer in facts
     }
     found = {
-        "case": name,
         "date": time.strftime("%Y-%m-%d"),
         "unit": case.unit,
         "ours": _figures(case, ours, amount),
-        "ways": {
-            way: _figures(case, x, amount) for way, x in seconds["ours"].items()
-        },
+        "ways": _all_figures(case, seconds["ours"], amount),
         "peers": peers,
         "not_measured": [peer for peer in case.targets if peer not in facts],
         "turns": options.turns or case.turns,
@@ -148,7 +139,6 @@ def result(name, case, options, **more):
         "load_before": load,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "answers": answers,
-        "target_share": case.share,
         "target_rate": case.rate,
     }
     if case.asks == ARITHMETIC:
@@ -180,7 +170,7 @@ def _against(case, peer, ways, ours, amount):
     fastest = min(ways, key=lambda way: typical(ways[way]))
     theirs = ways[fastest]
     found = {
-        "ways": {way: _figures(case, x, amount) for way, x in ways.items()},
+        "ways": _all_figures(case, ways, amount),
         "fastest": fastest,
         "ratio": typical(theirs) / typical(ours),
         "ratio_of_medians": statistics.median(theirs) / statistics.median(ours),
@@ -209,6 +199,10 @@ def _figures(case, seconds, amount):
         key: value * factor if factor else amount / value
         for key, value in values.items()
     }
+
+
+def _all_figures(case, ways, amount):
+    return {way: _figures(case, x, amount) for way, x in ways.items()}
 
 
 def text(found):
@@ -254,27 +248,23 @@ def targets(case):
     return ", ".join(wanted)
 
 
-def main(_):
-    """Measures the cases one by one."""
-    options = read(Options)
-    more = {"xla": FLAGS.xla, "compile": FLAGS.compile}
-    for name in FLAGS.only or [n for n, case in CASES.items() if case.targets]:
-        case = alone(CASES[name]) if FLAGS.alone else CASES[name]
-        found = result(name, case, options, **more)
+def main():
+    """Measures the cases one by one; without --only those that have peers."""
+    options, only = flags.read(_MoreOptions), flags.value("only")
+    for name in chosen(only, CASES):
+        case = CASES[name]
+        if not (only or case.targets):
+            continue
+        case = alone(case) if options.alone else case
+        found = {"case": name} | result(case, options, xla=options.xla)
         print(f"{name}: {text(found)} (target: {targets(case) or 'none'})")
         print(json.dumps(found), flush=True)
-        if FLAGS.json:
-            with open(FLAGS.json, "a", encoding="utf-8") as file:
+        if options.json:
+            with open(options.json, "a", encoding="utf-8") as file:
                 print(json.dumps(found), file=file)
 
 
 if __name__ == "__main__":
-    define(Options)
-    flags.DEFINE_multi_enum(
-        "only", [], list(CASES), "Cases; none = all that have peers."
-    )
-    flags.DEFINE_bool("alone", False, "Measure this project without its peers.")
-    flags.DEFINE_string("json", None, "File to append the results to.")
-    flags.DEFINE_bool("xla", False, "Train with --xla on our side.")
-    flags.DEFINE_bool("compile", False, "Also torch.compile in pretraining.")
-    app.run(main)
+    flags.define(_MoreOptions)
+    define_only(CASES)
+    program.run(main)

@@ -30,15 +30,9 @@ _CLS, _SEP = 101, 102
 
 
 def write(request, options, folder):
-    """Writes the input of a case.
+    """Writes the input of a case into a folder.
 
-    Args:
-      request: see `Case.request`.
-      options: `compare.Options`.
-      folder: where to.
-
-    Returns:
-      The path; and how much of the case's unit one call does.
+    Returns the path; and how much of the case's unit one call does.
     """
     kind = request["kind"]
     texts, arrays = folder / "texts.json", folder / "input.npz"
@@ -48,18 +42,19 @@ def write(request, options, folder):
         texts.write_text(json.dumps([words(size) for _ in range(_NUM_TEXTS)]))
         return texts, 1
     if kind.startswith("tokenizing"):
-        path = options.text or f"{options.data}/{NOVELS}"
-        lines, size = read_text(path, options.megabytes)
+        lines, size = read_text(novels(options), options.megabytes)
         texts.write_text(json.dumps(lines))
         return texts, size / 1e6
     if kind == "encoding":
-        path = options.text or f"{options.data}/{NOVELS}"
-        lines = filter(str.strip, read_text(path, 5)[0])
+        lines = filter(str.strip, read_text(novels(options), 5)[0])
         lines = list(itertools.islice(lines, request["count"]))
         texts.write_text(json.dumps(lines))
         return texts, len(lines)
     if kind == "pretraining":
-        np.savez(arrays, **pretraining_batch(request))
+        names = ("rows", "length", "predictions")
+        sizes = (request[name] for name in names)
+        words = request["model"]["vocab_size"]
+        np.savez(arrays, **pretraining_batch(words, *sizes))
         return arrays, 1
     if kind == "prediction":
         rows = _rows(request, options.data)
@@ -75,14 +70,17 @@ def write(request, options, folder):
     return options.data, 1
 
 
-def pretraining_batch(request):
+def novels(options):
+    """The path of the text."""
+    return options.text or f"{options.data}/{NOVELS}"
+
+
+def pretraining_batch(vocab_size, rows, length, predictions):
     """Name -> array: random wordpieces without padding, as in records."""
     rng = np.random.default_rng(1)
-    shape = request["rows"], request["length"]
-    size = request["model"].get("vocab_size", VOCAB_SIZE)
-    words = min(FIRST_WORD, size // 2), size
-    positions = np.argsort(rng.random(shape), axis=1)
-    positions = positions[:, : request["predictions"]]
+    shape = rows, length
+    words = min(FIRST_WORD, vocab_size // 2), vocab_size
+    positions = np.argsort(rng.random(shape), axis=1)[:, :predictions]
     batch = {
         "input_ids": rng.integers(*words, shape),
         "input_mask": np.ones(shape),
@@ -145,12 +143,8 @@ def random_words(vocab_file, seed):
 def read_text(path, megabytes):
     """Reads whole lines of a UTF-8 text, which may be gzipped.
 
-    Args:
-      path: the file.
-      megabytes: where to end, in 10**6 bytes; 0 = at the end.
-
-    Returns:
-      The lines without their ends; and their bytes, ends included.
+    `megabytes` of 10**6 bytes, 0 = all of it. Returns the lines without their
+    ends; and their bytes, ends included.
     """
     opener = gzip.open if path.endswith(".gz") else open
     lines, size = [], 0

@@ -22,14 +22,18 @@ def elapsed(function, *args):
     return time.perf_counter() - start
 
 
+def texts_of(case):
+    """The texts that a case reads."""
+    return json.loads(Path(case["input"]).read_text())
+
+
 def serve(make):
     """Answers requests until standard input is closed.
 
-    Args:
-      make: takes the first request, a case, and returns (ways, facts). `ways`
-        maps the name of each way to do the work to a function that does it
-        once and returns a list of seconds. A way whose name begins with `=` is
-        not timed and returns any JSON value. `facts` names the libraries.
+    `make` takes the first request, a case, and returns (ways, facts). `ways`
+    are the name of each way to do the work -> a function that does it once and
+    returns a list of seconds. A way whose name begins with `=` is not timed and
+    returns any JSON value. `facts` names the libraries.
     """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print to standard output
@@ -53,14 +57,10 @@ def serve(make):
 class Worker:
     """The other end of `serve`, which has the timed `ways` and the `facts`.
 
-    Args:
-      script: path of the program that calls `serve`.
-      python: interpreter of its environment.
-      request: the case; `folder` receives its log, `threads` limits its
-        threads (0 = no limit).
-
-    Raises:
-      RuntimeError: the process failed; with its traceback or its log.
+    `script` calls `serve`, `python` is the interpreter of its environment. Of
+    the request, a case, `folder` receives the log, and `threads` limits the
+    threads (0 = no limit). RuntimeError, with the traceback or the end of the
+    log: the process failed.
     """
 
     def __init__(self, script, python, request):
@@ -111,12 +111,8 @@ class Worker:
 def take_turns(workers, turns):
     """Times the ways of all workers in turns, after one warm-up each.
 
-    Args:
-      workers: side -> `Worker`.
-      turns: timed calls of each way.
-
-    Returns:
-      Side -> way -> seconds of every call.
+    `workers` are side -> `Worker`. Returns side -> way -> seconds of each of
+    the calls.
     """
     seconds = {
         side: {way: [] for way in worker.ways}

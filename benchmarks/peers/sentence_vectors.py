@@ -1,34 +1,30 @@
-"""Trains sentence vectors, here and by sentence-transformers.
+"""Trains sentence vectors, here and by sentence-transformers: a table.
 
-It needs `make peers`. --data holds glue/STS-B and squad/{train,dev}-v1.1.json;
---checkpoint is the pretrained model, with its vocabulary. Both sides read the
-same rows, in batches, epochs, rates and seeds that are equal; their vectors are
-scored by the same function. Runs that are finished are not repeated. Prints a
-table.
+It needs `make peers`. --data holds glue/STS-B and squad/{train,dev}-v1.1.json.
+Both sides read the same rows, in batches, epochs, rates and seeds that are
+equal; their vectors are scored by the same function.
 """
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
-from absl import app
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from benchmarks.peers.inputs import SQUAD  # noqa: E402
-from benchmarks.programs import python_of, run_with_log  # noqa: E402
-from benchmarks.tables import table  # noqa: E402
-from data.settings import Settings, setting  # noqa: E402
-from data.squad.articles import SquadData  # noqa: E402
-from data.squad.examples import read_examples  # noqa: E402
-from data.storage.json_files import open_json_lines, write_json  # noqa: E402
-from data.tasks.examples import TextExample  # noqa: E402
-from data.vectors import retrieval  # noqa: E402
-from data.vectors.text_sets import PAIR, TextOptions, TextSets  # noqa: E402
-from training.config.flags import define, read  # noqa: E402
+from benchmarks.peers.inputs import SQUAD
+from benchmarks.programs import python_of, require_same, run_with_log
+from benchmarks.tables import table
+from data.settings import Settings, setting
+from data.squad.articles import SquadData
+from data.squad.examples import read_examples
+from data.storage import files
+from data.storage.json_files import open_json_lines, read_json, write_json
+from data.tasks.examples import TextExample
+from data.vectors import retrieval
+from data.vectors.text_sets import PAIR, TextOptions, TextSets
+from training import program
+from training.config import flags
 
 # Name -> what differs. Rates were not tuned for either side.
 TASKS = {
@@ -41,9 +37,9 @@ SIDES = ("ours", "sentence-transformers")
 class Options(Settings):
     """What is compared."""
 
-    data: str = setting("", "Folder of the data sets.")
-    checkpoint: str = setting("", "Folder of the pretrained model.")
-    output_dir: str = setting("", "Folder of the runs.")
+    data: str = setting(help="Folder of the data sets.")
+    checkpoint: str = setting(help="The pretrained model, with its vocabulary.")
+    output_dir: str = setting(help="Folder of the runs.")
     tasks: tuple[str, ...] = setting(tuple(TASKS), "Of sts, squad.")
     seeds: int = setting(3, "Runs of each side.", least=1)
     learning_rate: float = setting(1e-4, "Of both sides.", above=0)
@@ -84,7 +80,7 @@ def ours(options, task, folder, seed, do_train):
             learning_rate=options.learning_rate,
             seed=seed,
         )
-    return json.loads((folder / "metrics.json").read_text())["dev"]
+    return read_json(str(folder / "metrics.json"))["dev"]
 
 
 def theirs(folder, **request):
@@ -93,11 +89,10 @@ def theirs(folder, **request):
     vectors = folder / "vectors.npy"
     script = Path(__file__).with_name("their_vectors.py")
     if not vectors.exists():
+        request |= {"folder": str(folder), "vectors": str(vectors)}
         subprocess.run(
             [python_of("peers"), script],
-            input=json.dumps(
-                request | {"folder": str(folder), "vectors": str(vectors)}
-            ),
+            input=json.dumps(request),
             text=True,
             check=True,
             env=os.environ | {"HF_HUB_OFFLINE": "1"},
@@ -115,6 +110,8 @@ def measure(options, task):
             for row in rows:
                 score = {} if row.score is None else {"score": row.score}
                 write(dict(zip(PAIR, row.texts, strict=True)) | score)
+        same = {f"{task}_{part}": files.sha256(str(path))}
+        require_same(options.output_dir, **same)
     pairs = retrieval.pair_set(rows)
     texts = folder.with_name(f"{task}_texts.json")
     write_json(str(texts), list(pairs.texts))
@@ -165,10 +162,17 @@ def rows(names, found):
         yield cells
 
 
-def main(_):
+def main():
     """Trains what is missing and prints the tables."""
-    options = read(Options)
-    Path(options.output_dir).mkdir(parents=True, exist_ok=True)
+    options = flags.read(Options)
+    program.load_tensorflow()
+    from modeling.checkpoints.model_folder import weights_sha256
+
+    require_same(
+        options.output_dir,
+        checkpoint=weights_sha256(options.checkpoint),
+        learning_rate=options.learning_rate,
+    )
     base = Path(options.output_dir, "huggingface")
     if not base.exists():
         run_with_log(
@@ -185,5 +189,5 @@ def main(_):
 
 
 if __name__ == "__main__":
-    define(Options)
-    app.run(main)
+    flags.define(Options)
+    program.run(main)

@@ -12,20 +12,15 @@ import bm25s
 import datasets
 import numpy as np
 import sentence_transformers as library
-from sentence_transformers.sentence_transformer import losses, modules
+from sentence_transformers.sentence_transformer import losses
+from theirs import sentence_model
 
 _SCALE = 20.0  # as --similarity_scale
 
 
 def train(request):
     """Trains a copy of the weights and writes the vectors of the dev texts."""
-    words = modules.Transformer(
-        request["model"], max_seq_length=request["length"]
-    )
-    pooling = modules.Pooling(words.get_embedding_dimension(), "mean")
-    model = library.SentenceTransformer(
-        modules=[words, pooling, modules.Normalize()], device="cpu"
-    )
+    model = sentence_model(request["model"], request["length"])
     rows = [json.loads(line) for line in Path(request["train"]).open()]
     scored = "score" in rows[0]
     loss = (

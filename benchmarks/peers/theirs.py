@@ -1,14 +1,13 @@
 """The side of transformers and its like in compare.py, in their environment.
 
-It imports nothing of this project. The models are as their users get them, with
-torch's scaled dot-product attention and the erf form of gelu. Where there are
-several good ways, all are measured.
+It imports nothing of this project. The models are as their users get them.
+Where there are several good ways, all are measured.
 """
 
+import collections
 import contextlib
 import functools
 import itertools
-import json
 import os
 import shutil
 from pathlib import Path
@@ -18,10 +17,16 @@ import sentence_transformers
 import tokenizers
 import torch
 import transformers
-from protocol import elapsed, serve
+from protocol import elapsed, serve, texts_of
 from sentence_transformers.sentence_transformer import modules
 from tokenizers import models, normalizers, pre_tokenizers
 
+# Their name of an input -> ours.
+_NAMES = {
+    "input_ids": "input_ids",
+    "attention_mask": "input_mask",
+    "token_type_ids": "segment_ids",
+}
 _TOKENIZED_AT_ONCE = 1024  # lines
 _UNSCORED = -100  # label of a place that is not predicted
 
@@ -30,23 +35,9 @@ def pretraining(case):
     """One update, with dropout."""
     model = _model("BertForPreTraining", case).train()
     optimizer = _optimizer(model)
-    batch = {
-        name: torch.tensor(value)
-        for name, value in np.load(case["input"]).items()
-    }
-    inputs = {
-        theirs: batch[ours].long()
-        for theirs, ours in (
-            ("input_ids", "input_ids"),
-            ("attention_mask", "input_mask"),
-            ("token_type_ids", "segment_ids"),
-        )
-    }
-    losses = _losses(inputs, batch)
-    if case["compile"]:
-        losses["masked places only, compiled"] = torch.compile(
-            losses["masked places only"]
-        )
+    arrays = np.load(case["input"])
+    batch = {name: torch.tensor(value) for name, value in arrays.items()}
+    inputs = {theirs: batch[ours].long() for theirs, ours in _NAMES.items()}
 
     def step(loss_of):
         with _autocast(case):
@@ -59,7 +50,7 @@ def pretraining(case):
 
     return {
         name: functools.partial(_timed, step, loss_of)
-        for name, loss_of in losses.items()
+        for name, loss_of in _losses(inputs, batch).items()
     }
 
 
@@ -109,19 +100,14 @@ def _optimizer(model):
 
 
 def prediction(case):
-    """All sequences, from ids to probabilities."""
+    """All sequences, from ids to probabilities, in bfloat16."""
     arrays = np.load(case["input"])
     ends = np.cumsum(arrays["sizes"])[:-1]
     columns = {
-        name: [torch.tensor(x) for x in np.split(arrays[ours], ends)]
-        for name, ours in (
-            ("input_ids", "input_ids"),
-            ("token_type_ids", "segment_ids"),
-        )
+        name: [torch.tensor(x) for x in np.split(arrays[_NAMES[name]], ends)]
+        for name in ("input_ids", "token_type_ids")
     }
-    columns["attention_mask"] = [
-        torch.ones_like(x) for x in columns["input_ids"]
-    ]
+    columns["attention_mask"] = list(map(torch.ones_like, columns["input_ids"]))
     spans = case["data"] == "squad"
     head = "QuestionAnswering" if spans else "SequenceClassification"
 
@@ -133,15 +119,11 @@ def prediction(case):
             ]
 
     model = _model(f"BertFor{head}", case).eval()
-    ways = {"": (model, _autocast(case))}
-    if case["precision"] == "bfloat16":
-        rounded = _model(f"BertFor{head}", case).eval().to(torch.bfloat16)
-        ways = {
-            "autocast": (model, _autocast(case)),
-            "bfloat16 weights": (rounded, contextlib.nullcontext()),
-        }
+    rounded = _model(f"BertFor{head}", case).eval().to(torch.bfloat16)
+    nothing = contextlib.nullcontext()
     return {
-        name: functools.partial(_timed, run, *way) for name, way in ways.items()
+        "autocast": functools.partial(_timed, run, model, _autocast(case)),
+        "bfloat16 weights": functools.partial(_timed, run, rounded, nothing),
     }
 
 
@@ -168,7 +150,7 @@ def latency(case):
     """One text after the other, from text to label."""
     tokenizer = _saved_tokenizer(case)
     model = _model("BertForSequenceClassification", case).eval()
-    texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
+    texts = itertools.cycle(texts_of(case))
 
     def call(text):
         with torch.inference_mode():
@@ -186,14 +168,19 @@ def encoding(case):
     folder = case["folder"]
     _saved_tokenizer(case).save_pretrained(folder)
     _model("BertModel", case).save_pretrained(folder)
-    words = modules.Transformer(folder, max_seq_length=case["length"])
-    pooling = modules.Pooling(words.get_embedding_dimension(), "mean")
-    model = sentence_transformers.SentenceTransformer(
-        modules=[words, pooling, modules.Normalize()], device="cpu"
-    )
-    texts = json.loads(Path(case["input"]).read_text())
+    model = sentence_model(folder, case["length"])
+    texts = texts_of(case)
     encode = functools.partial(model.encode, texts, batch_size=case["rows"])
     return {"": functools.partial(_timed, encode)}
+
+
+def sentence_model(folder, length):
+    """A model of sentence vectors, with the weights of a folder."""
+    words = modules.Transformer(folder, max_seq_length=length)
+    pooling = modules.Pooling(words.get_embedding_dimension(), "mean")
+    return sentence_transformers.SentenceTransformer(
+        modules=[words, pooling, modules.Normalize()], device="cpu"
+    )
 
 
 def _saved_tokenizer(case):
@@ -209,11 +196,9 @@ def _saved_tokenizer(case):
 def _tokenizer(case):
     """BERT's tokenizer, from the parts that their documentation names."""
     vocab = Path(case["vocab"]).read_text("utf-8").splitlines()
-    tokenizer = tokenizers.Tokenizer(
-        models.WordPiece(
-            {token: i for i, token in enumerate(vocab)}, unk_token="[UNK]"
-        )
-    )
+    ids = {token: i for i, token in enumerate(vocab)}
+    pieces = models.WordPiece(ids, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(pieces)
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
@@ -221,31 +206,26 @@ def _tokenizer(case):
 
 def tokenizing_python(case):
     """Every line, one by one."""
-    lines = json.loads(Path(case["input"]).read_text())
+    lines = texts_of(case)
     encode = _tokenizer(case).encode
 
-    def run():
-        for line in lines:
-            encode(line)
-
-    return {"encode": functools.partial(_timed, run)}
+    # A deque of length 0 drops what it takes.
+    return {"encode": lambda: _timed(collections.deque, map(encode, lines), 0)}
 
 
 def tokenizing_in_graph(case):
     """Every line: all at once, and in batches."""
-    lines = json.loads(Path(case["input"]).read_text())
+    lines = texts_of(case)
     encode = _tokenizer(case).encode_batch_fast
 
     def run(size):
         for start in range(0, len(lines), size):
             encode(lines[start : start + size])
 
+    sizes = {"all lines": len(lines), "batches": _TOKENIZED_AT_ONCE}
     return {
         f"encode_batch_fast, {name}": functools.partial(_timed, run, size)
-        for name, size in (
-            ("all lines", len(lines)),
-            ("batches", _TOKENIZED_AT_ONCE),
-        )
+        for name, size in sizes.items()
     }
 
 
@@ -272,9 +252,8 @@ def make(case):
     if case["kind"].startswith("tokenizing"):
         libraries = f"tokenizers {tokenizers.__version__}"
     if case["kind"] == "encoding":
-        libraries += (
-            f", sentence-transformers {sentence_transformers.__version__}"
-        )
+        version = sentence_transformers.__version__
+        libraries += f", sentence-transformers {version}"
     return globals()[case["kind"]](case), libraries
 
 

@@ -6,7 +6,6 @@ import re
 import sys
 
 import pytest
-from absl import app
 
 from benchmarks import programs, rows
 from benchmarks.ours import arithmetic, step_parts
@@ -68,16 +67,16 @@ def test_a_side_that_does_not_start_shows_its_log(tmp_path):
 
 
 def test_a_case_without_its_data_is_refused():
-    with pytest.raises(app.UsageError, match="latency cases read data: give"):
+    with pytest.raises(ValueError, match="latency cases read data: give"):
         case = compare.alone(CASES["latency_base_16"])
-        compare.result("x", case, compare.Options())
+        compare.result(case, compare.Options())
 
 
 def test_a_missing_peer_is_refused_with_its_command(monkeypatch, tmp_path):
     monkeypatch.setattr(compare, "python_of", lambda name: tmp_path / name)
     options, case = compare.Options(), CASES["pretraining_base_float32"]
-    with pytest.raises(app.UsageError, match="not exist; run `make peers`"):
-        compare.result("x", case, options)
+    with pytest.raises(ValueError, match="not exist; run `make peers`"):
+        compare.result(case, options)
 
 
 def test_each_side_has_a_folder_of_its_own(monkeypatch):

@@ -1,9 +1,11 @@
+import dataclasses
 import json
 
 import pytest
 
 from benchmarks.budget import dial, hour
 from benchmarks.budget.dial import DialOptions, Model
+from benchmarks.budget.inputs import Inputs
 from data.storage.json_files import write_json
 from studies.engine.study_options import StudyData
 
@@ -71,14 +73,31 @@ def test_updates_are_counted_and_finished_runs_are_kept(
 
 def test_all_sizes_are_scored_on_one_held_out_text(options, tmp_path):
     parts = {}
-    for megabytes in (1, 2):
-        folder = tmp_path / str(megabytes)
-        folder.mkdir()
-        dial._write_texts(options, folder, megabytes)
-        parts[megabytes] = (folder / "eval.txt").read_text()
-        assert "Chapter 99." not in (folder / "train.txt").read_text()
-    assert parts[1] == parts[2]
+    for megabytes in (0.001, 1):
+        inputs = Inputs(tmp_path / str(megabytes), options.text, "", "")
+        inputs = dataclasses.replace(inputs, megabytes=megabytes)
+        parts[megabytes] = inputs.text("eval").read_text()
+        train = inputs.text("train").read_text()
+        assert "Chapter 99." not in train
+        # To the next end of a line.
+        assert len(train) < 1e6 * megabytes + len("Chapter 10.\n")
+    assert parts[0.001] == parts[1]
     assert "Chapter 99." in parts[1]
+
+
+def test_another_text_in_the_same_folder_is_refused(
+    options, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(dial.flags, "read", lambda x: given[x])
+    monkeypatch.setattr(dial.program, "load_tensorflow", lambda: None)
+    monkeypatch.setattr(dial, "_updates", lambda *_: 7)
+    monkeypatch.setattr(dial, "run_once", lambda *_: None)
+    monkeypatch.setattr(dial, "_inputs", lambda *_: (None, {}))
+    given = {DialOptions: options, StudyData: StudyData()}
+    dial.main()
+    (tmp_path / "text.txt").write_text("Another one.")
+    with pytest.raises(ValueError, match="out was begun with another text;"):
+        dial.main()
 
 
 def test_a_run_that_was_stopped_is_not_in_the_table(tmp_path):

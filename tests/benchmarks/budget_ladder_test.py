@@ -133,7 +133,7 @@ def test_the_original_must_be_there(tmp_path, monkeypatch):
 
 def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]")
-    error = "ladder was begun with another file than .*; give another --output"
+    error = "ladder was begun with another vocab_file; give another --output"
     with pytest.raises(ValueError, match=error):
         runs._inputs.check()
 

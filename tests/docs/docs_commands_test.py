@@ -158,7 +158,11 @@ def test_every_flag_that_a_page_names_exists(parsed):
             or name in OTHERS_FLAGS
             or f'"--{name}"' in benchmarks
             or f'"{name}"' in benchmarks
-            or re.search(rf"^ +{name}: .* = setting\(", benchmarks, re.M)
+            or re.search(
+                rf"^ +{name}: .* = (?:setting|optional|switch)\(",
+                benchmarks,
+                re.M,
+            )
         )
 
     def unknown(page):
