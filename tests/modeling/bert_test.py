@@ -1,6 +1,7 @@
 """The encoder against the original's numbers, and its invariances."""
 
 import dataclasses
+import threading
 
 import keras
 import numpy as np
@@ -83,6 +84,24 @@ def test_one_hot_lookup_gives_the_same(model, config, goldens, batch):
         model.encode(batch).get_sequence_output(),
         atol=rounding.ONE_SUM,
     )
+    for dtype in "float64", "bfloat16":
+        same = modeling.BertModel(
+            config, use_one_hot_embeddings=True, dtype=dtype
+        )
+        assert same(batch["input_ids"]).pooled_output.dtype == dtype
+
+
+def test_other_threads_read_words_while_one_gives_vectors(model, batch):
+    ids, found = batch["input_ids"], []
+    embeddings = model.bert.embeddings
+    expected = embeddings(ids)
+    thread = threading.Thread(target=lambda: found.append(embeddings(ids)))
+    with embeddings.given(tf.zeros_like(expected)):
+        thread.start()
+        thread.join()
+        assert not np.array_equal(embeddings(ids), expected)
+    for x in found[0], embeddings(ids):
+        np.testing.assert_array_equal(x, expected)
 
 
 def random_batch(config, batch_size, seq_length, seed):

@@ -125,6 +125,8 @@ def test_another_input_or_rate_in_the_output_folder_is_a_warning(
             writer.write(record.numpy())
     (message,) = warnings(learning_rate=0.25, save_checkpoints_steps=7)
     assert "learning_rate" in message and "-> 0.25" in message
+    (message,) = warnings(group_by_length=True)
+    assert "group_by_length False -> True" in message
     (message,) = warnings(input_file=str(other))
     assert "records (sha256)" in message and "--init_checkpoint" in message
     # What changes no record, in a training and in an evaluation.

@@ -8,6 +8,8 @@ import pytest
 from tests.support import fork_server
 from tests.support.objectives_support import CONFIG
 
+CHECKPOINT = "model.ckpt-1.index"
+
 
 @pytest.fixture
 def rate(tmp_path):
@@ -34,16 +36,16 @@ def make_folder(path, hidden_size, *names):
 
 def test_a_run_that_resumes_has_the_rate_of_its_beginning(rate, tmp_path):
     config = f"--bert_config_file={make_folder(tmp_path / 'c', 128)}"
-    out = make_folder(tmp_path / "out", 128, "checkpoint")
+    out = make_folder(tmp_path / "out", 128, CHECKPOINT)
     first = rate(f"{config}/bert_config.json", f"--output_dir={tmp_path}/new")
     assert first == rate(f"--output_dir={out}") == 1e-3
 
 
 def test_a_second_phase_has_the_rate_of_the_run_it_continues(rate, tmp_path):
-    before = f"--continue_from={make_folder(tmp_path / 'p', 128, 'checkpoint')}"
+    before = f"--continue_from={make_folder(tmp_path / 'p', 128, CHECKPOINT)}"
     out = make_folder(tmp_path / "out", 128)
     assert rate(before, f"--output_dir={tmp_path}/new") == 1e-3
-    (out / "checkpoint").write_text("")
+    (out / CHECKPOINT).write_text("")
     assert rate(before, f"--output_dir={out}") == 1e-3
 
 
@@ -58,7 +60,7 @@ def test_masking_flags_are_for_records_without_masks(tmp_path):
 
 def test_the_first_weights_decide_whatever_the_folder_holds(rate, tmp_path):
     first = make_folder(tmp_path / "first", 512)
-    for name, *files in ("stale",), ("resumed", "checkpoint"):
+    for name, *files in ("stale", "checkpoint"), ("resumed", CHECKPOINT):
         out = make_folder(tmp_path / name, 1024, *files)
         flags = f"--init_checkpoint={first}", f"--output_dir={out}"
         assert rate(*flags) == 2.5e-4

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import random
 import shutil
 
 import numpy as np
@@ -116,8 +117,12 @@ def test_the_same_call_resumes_and_trains_no_step_twice(released, tmp_path):
     after = times()
     assert len(after) > 2
     assert {name: after[name] for name in begun} == begun
-    # A finished run is evaluated, and not trained again.
+    # A finished run is evaluated, and not trained again. Its seed is its own.
+    drawn = random.Random(1).random(), np.random.RandomState(2).rand()
+    random.seed(1)
+    np.random.seed(2)
     assert bert.finetune(table, released, str(out), **settings) == metrics
+    assert (random.random(), np.random.rand()) == drawn
     assert times() == after
 
 

@@ -85,8 +85,8 @@ def make_run(options, kind="classification", num_labels=2, labels=()):
     return finetuner.Finetuning(start, num_choices=num_choices)
 
 
-class Stopped(Exception):
-    """A training was stopped by `stop_at`."""
+class Stopped(BaseException):
+    """A training was stopped by `stop_at`, as by a KeyboardInterrupt."""
 
 
 def stop_at(last):

@@ -30,6 +30,11 @@ program.run(main)
             75,
             "preempted by SIGTERM: files appear whole or not at all",
         ),
+        (
+            "__import__('tensorflow').errors.UnavailableError(None, None, 'x')",
+            75,
+            "a TPU or another machine went away; the same command",
+        ),
         # Our own mistakes are not dressed up.
         ("TypeError('a bug')", 1, "TypeError: a bug"),
     ],

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
+from data.settings import Settings, make, setting
 from data.tasks import class_weights, get_task
+from data.tasks.class_weights import ClassWeights, parse_weights
 from tests.data.tasks.fixtures import write_files
 
 LABELS = ["7", "1", "7", "7", "10", "7"]
@@ -31,6 +33,22 @@ def test_numbers_are_by_place_or_by_label(task, given, weights):
     assert task.labels == ("1", "7", "10")
     parsed = class_weights.parse_weights(given)
     assert class_weights.of_labels(parsed, task) == weights
+
+
+def test_a_series_has_labels_and_an_array_an_order(task):
+    class Series(np.ndarray):
+        """What pandas offers."""
+
+        def to_dict(self):
+            return {7: 4.0, 1: 2.0}
+
+    class Options(Settings):
+        class_weights: ClassWeights = setting("", parse=parse_weights)
+
+    array = np.array([4.0, 2.0, 3.0])
+    for given, expected in (array.view(Series), (2, 4, 1)), (array, (4, 2, 3)):
+        made = make(Options, {"class_weights": given})
+        assert class_weights.of_labels(made.class_weights, task) == expected
 
 
 def test_balanced_weights_are_scikit_learn_s(task):

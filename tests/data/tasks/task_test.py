@@ -64,6 +64,20 @@ def test_the_original_s_way_of_adding_a_task(tmp_path):
         list(review.examples("dev"))
 
 
+def test_labels_of_a_processor_may_be_numbers(tmp_path):
+    class Numbers(ReviewProcessor):
+        def get_labels(self):
+            return [0, 1]
+
+        def _examples(self, data_dir, set_type):
+            return [InputExample("a", "fine", label=np.int64(1))]
+
+    register("Numbers", Numbers)
+    task = get_task("Numbers", str(tmp_path))
+    assert task.labels == ("0", "1")
+    assert [example.label for example in task.examples("train")] == ["1"]
+
+
 def test_the_task_of_the_page_reads_its_rows(pytestconfig, tmp_path):
     page = (pytestconfig.rootpath / "docs/fine_tuning.md").read_text("utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)

@@ -63,6 +63,12 @@ def test_from_folder_is_the_encoder_alone(original, goldens, tmp_path, caplog):
     named = BertModel.from_folder(str(original), name="question")
     for mine, other in zip(named.weights, bert.weights, strict=True):
         np.testing.assert_array_equal(mine, other)
+    shared = BertModel(bert.config, name="query").embeddings
+    BertModel.from_folder(str(original), name="text", embeddings=shared)
+    for mine, other in zip(
+        shared.weights, bert.embeddings.weights, strict=True
+    ):
+        np.testing.assert_array_equal(mine, other)
     # Without a pooler, which stays random, there is a warning.
     write_huggingface(goldens, tmp_path / "span", "BertForQuestionAnswering")
     caplog.clear()

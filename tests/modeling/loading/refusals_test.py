@@ -23,6 +23,7 @@ def test_what_is_no_folder_is_refused(original, tmp_path):
         "'bert-base-uncased': there is no such folder.* Give a folder .*"
         "nothing is downloaded: unpack a zip .*, or get config.json, vocab",
     )
+    refused(original, ValueError, "name .*from_folder", name="query")
     refused("", FileNotFoundError, "'': .*Give .*bert_config.json, vocab.txt")
     refused(tmp_path / "gone", FileNotFoundError, "gone'.*no such folder")
     message = "bert_config.json is a file; give .* here .*/orig"

@@ -44,10 +44,11 @@ def test_a_chief_comes_before_the_workers():
 
 
 ONE = environment({"worker": ["a:1"]})
+CHIEF = environment({"chief": ["a:1"]}, "chief")
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": "{}"}, ONE]
+    "values", [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": "{}"}, ONE, CHIEF]
 )
 def test_one_worker_is_no_cluster(values):
     assert workers.cluster_of(values) is None

@@ -149,6 +149,17 @@ def test_one_failing_task_does_not_lose_the_others(options, tmp_path, ran):
     assert submitted(tmp_path / "out") == "MRPC RTE"
 
 
+def test_a_lost_tpu_fails_no_task(options, tmp_path, monkeypatch):
+    def run(options, trial_options):
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
+    monkeypatch.setattr(trials, "run", run)
+    make_glue(tmp_path / "glue", ["CoLA", "RTE"])
+    with pytest.raises(tf.errors.UnavailableError):
+        run_suite(options, "CoLA,RTE")
+    assert not (tmp_path / "out/glue.json").exists()
+
+
 @pytest.fixture
 def of_two_workers(monkeypatch):
     """The chief of two, both of which do the same; where they met."""

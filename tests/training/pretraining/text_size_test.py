@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import pytest
 
@@ -70,6 +71,10 @@ def test_a_size_that_is_known_otherwise_stays(options, goldens, tmp_path):
     assert sized(options, init_checkpoint=str(goldens / "model/init")) == 1200
     config_file = write_config(goldens, tmp_path / "c.json", vocab_size=64)
     assert sized(options, bert_config_file=config_file) == 64
+    # The original writes no configuration beside its checkpoints.
+    begun = tmp_path / "begun"
+    shutil.copytree(goldens / "model/trained", begun)
+    assert sized(options, output_dir=str(begun)) == 1200
     for name in "ab":
         files.remove(str(tmp_path / f"{name}.manifest.json"))
     assert sized(options) == 1200

@@ -6,7 +6,10 @@ import pytest
 
 from data.text.tokenizer_files import read_settings
 from modeling import BertConfig
-from tests.support.model_folder_support import write_huggingface
+from tests.support.model_folder_support import (
+    write_huggingface,
+    write_original,
+)
 from tests.support.pretraining_support import make_options
 from training.config.extraction_options import ExtractionOptions
 from training.config.run_options import DeviceOptions
@@ -61,10 +64,13 @@ def test_a_vocabulary_without_a_special_token_is_refused(
         load(path, config)
 
 
-def test_a_checkpoint_of_the_other_case_is_refused(goldens, config):
-    cased = "/tmp/cased_L-12_H-768_A-12/bert_model.ckpt"
+@pytest.mark.parametrize("name", ["", "bert_model.ckpt"])
+def test_a_checkpoint_of_the_other_case_is_refused(
+    goldens, config, tmp_path, name
+):
+    cased = write_original(goldens, tmp_path / "cased_L-12_H-768_A-12")
     with pytest.raises(ValueError, match="do_lower_case"):
-        load(goldens / "vocab.txt", config, cased)
+        load(goldens / "vocab.txt", config, str(cased / name))
 
 
 @pytest.fixture
