@@ -149,7 +149,7 @@ def test_one_failing_task_does_not_lose_the_others(options, tmp_path, ran):
     assert submitted(tmp_path / "out") == "MRPC RTE"
 
 
-def test_a_lost_tpu_fails_no_task(options, tmp_path, monkeypatch):
+def test_a_lost_tpu_fails_no_task(options, tmp_path, ran, monkeypatch):
     def run(options, trial_options):
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
