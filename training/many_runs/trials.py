@@ -114,8 +114,10 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     # further trials to compare it with, it may be chosen later.
     tidies = options.find("keep_checkpoint_max") is None
     for trial in done if tidies else ():
-        if trial is not chosen:
-            CheckpointManager(trial.options.output_dir).keep_latest()
+        manager = CheckpointManager(trial.options.output_dir)
+        step = manager.latest_step()
+        if trial is not chosen and step is not None:
+            manager.keep_only(step)
     return outcome
 
 

@@ -103,12 +103,14 @@ def test_a_trained_run_computes_although_its_start_is_named(
     out = tmp_path / "out"
     write_released(goldens, out)
     VectorForm(pooling="cls").write(str(out))
-    write_state(str(out), ["bert_model.ckpt"])
+    for path in out.glob("bert_model.ckpt.*"):
+        path.rename(out / path.name.replace("bert_model.ckpt", "model.ckpt-1"))
+    write_state(str(out), ["model.ckpt-1"])
     caplog.set_level("INFO", logger="absl")
     named = options.replace(output_dir=str(out))
     assert encoding.make_model(named).form.pooling == "cls"
     assert "--init_checkpoint is not used" in caplog.text
-    (out / "checkpoint").unlink()
+    (out / "model.ckpt-1.index").unlink()
     assert encoding.make_model(named).form.pooling == "mean"
 
 
