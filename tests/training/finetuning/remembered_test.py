@@ -371,9 +371,14 @@ def test_what_the_flags_say_describes_a_folder_of_the_original(
     options = options_of(goldens, tmp_path, finetuning=CLASSIFIER)
     for name in "task.json", "vocab.txt", "labels.txt":
         (tmp_path / "out" / name).unlink()
-    works = dict.fromkeys(("do_eval", "do_predict"), False)
-    run(options.replace(do_train=False, **works, do_export=True))
-    assert of_folder(tmp_path)["max_seq_length"] == 24
+    for path in (tmp_path / "out").glob("*.resume.json"):
+        path.unlink()
+    works = dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
+    # What a later command says replaces what an earlier one guessed.
+    for length in 16, 24:
+        changes = works | {"do_export": True, "max_seq_length": length}
+        run(options.replace(**changes))
+        assert of_folder(tmp_path)["max_seq_length"] == length
     assert (tmp_path / "out/vocab.txt").exists()
 
 
