@@ -85,8 +85,10 @@ def scores(model, said, data):
 
 def _scores_of_questions(model, said, predict_file):
     """Exact match and F1 of the answers to a file of SQuAD."""
-    examples = list(read_examples(SquadData(predict_file).read()))
-    scorer = Scorer(said["version_2_with_negative"])
+    has_null = said["version_2_with_negative"]
+    examples = read_examples(SquadData(predict_file).read())
+    examples = [x for x in examples if x.is_scored(has_null)]
+    scorer = Scorer(has_null)
     texts = [(x.question_text, x.paragraph.context) for x in examples]
     for example, found in zip(examples, model.answer(texts), strict=True):
         scorer.add(found["answer"], example.answers)

@@ -71,7 +71,7 @@ class Results:
         """Returns the scores as percent of the teacher's mean in float32."""
         found = self.scores(task, name, form)
         teacher = self.scores(task, TEACHER, "float32")
-        if not found or not teacher:
+        if not (found and teacher and teacher.mean):
             return None
         factor = 100 / teacher.mean
         spread = found.spread and factor * found.spread

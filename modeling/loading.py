@@ -126,16 +126,18 @@ def load(
         tokenizer=tokenizer,
         labels=labels,
         report=_assign(checkpoint, kind, model),
-        max_seq_length=max_seq_length_of(found),
+        max_seq_length=max_seq_length_of(found, config),
         description=found.description,
         folder=found.path,
     )
 
 
-def max_seq_length_of(found: ModelFolder) -> int | None:
+def max_seq_length_of(found: ModelFolder, config: BertConfig) -> int | None:
     """Returns the most wordpieces of a row; None = no file says it."""
     length = (found.description or {}).get("max_seq_length")
-    return length or read_max_seq_length(found.path)
+    said = read_max_seq_length(found.path)
+    # A file of a tokenizer may say more than the model has.
+    return length or (said and min(said, config.max_position_embeddings))
 
 
 def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:

@@ -134,8 +134,7 @@ def _of_folder(path, max_seq_length):
     return tokenizer.vocab, {
         "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
         "never_split": tokenizer.never_split,
-        # A file of a tokenizer may say more than the model has.
-        "max_seq_length": min(max_seq_length_of(found) or most, most),
+        "max_seq_length": max_seq_length_of(found, config) or most,
     }
 
 

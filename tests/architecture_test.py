@@ -37,9 +37,9 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_367,
-    "training": 11_177,
-    "modeling": 3_827,
+    "data": 9_363,
+    "training": 11_190,
+    "modeling": 3_828,
     "studies": 1_379,
     "demo": 385,
     "programs": 764,

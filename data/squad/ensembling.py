@@ -13,14 +13,9 @@ from absl import logging
 from data.settings import Settings, optional, setting, switch
 from data.squad.articles import SquadData
 from data.squad.examples import Paragraph, SquadExample, read_examples
-from data.squad.predictions import (
-    THRESHOLD_FILE,
-    Answer,
-    Prediction,
-    write_files,
-)
+from data.squad.predictions import Answer, Prediction, write_files
 from data.squad.scoring import Scorer, find_best_thresholds
-from data.squad.window_options import check_null_threshold
+from data.squad.window_options import THRESHOLD_FILE, check_null_threshold
 from data.storage import files, outputs
 from data.storage.json_files import read_json, write_json
 

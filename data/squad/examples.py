@@ -178,6 +178,8 @@ def _example(where: str, paragraph: Paragraph, content: Any) -> SquadExample:
     if "answers" in content:
         answers = _get(content, "answers", list, where)
         example.answers = tuple(_get(x, "text", str, where) for x in answers)
+    elif content.get("is_impossible") is True:
+        example.answers = ()
     return example
 
 

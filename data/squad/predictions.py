@@ -11,8 +11,6 @@ from absl import logging
 from data.squad.examples import SquadExample
 from data.storage import files
 
-# Of a run, which --find_null_threshold writes.
-THRESHOLD_FILE = "null_threshold.json"
 # Of an answer in nbest_predictions.json.
 _WRITTEN = ("text", "probability", "start_logit", "end_logit")
 # Files that not every prediction has.

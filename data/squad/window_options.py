@@ -4,6 +4,8 @@ from data.settings import Settings, positive, setting
 
 # The score difference of a question whose only candidate is "".
 LARGE_SCORE = 1_000_000.0
+# Of a run, which --find_null_threshold writes.
+THRESHOLD_FILE = "null_threshold.json"
 NUM_SPECIAL = 3  # tokens of a window: [CLS], and [SEP] after each of its texts
 
 

@@ -79,9 +79,8 @@ def lost_machine_errors() -> tuple[type[Exception], ...]:
 
     Source: `_PREEMPTION_ERRORS` of tf.compat.v1.train.MonitoredSession.
     """
-    if not (loaded := sys.modules.get("tensorflow")):
-        return ()
-    return loaded.errors.UnavailableError, loaded.errors.AbortedError
+    errors = op_errors() and sys.modules["tensorflow"].errors
+    return errors and (errors.UnavailableError, errors.AbortedError)
 
 
 def open_read(path: str) -> IO[bytes]:

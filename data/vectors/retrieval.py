@@ -40,11 +40,6 @@ class PairSet:
         """Yields the texts, each as an example of its own."""
         return (TextExample((text,)) for text in self.texts)
 
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """Names of the metrics at the full size, the main one first."""
-        return ("spearman",) if self.scores else RETRIEVAL
-
     def evaluate(self, vectors: np.ndarray) -> dict[str, float]:
         """Scores vectors, float [N, size], of the texts."""
         vectors = unit(vectors)
@@ -61,7 +56,8 @@ class PairSet:
         """Ranks the best right document of each query, from 1: int [Q].
 
         Queries are the different first texts, documents the different second
-        ones. A wrong document with an equal cosine is before the right one.
+        ones but the query itself. A wrong document with an equal cosine is
+        before the right one.
         """
         queries, query = np.unique(self.pairs[:, 0], return_inverse=True)
         documents, document = np.unique(self.pairs[:, 1], return_inverse=True)
@@ -69,12 +65,14 @@ class PairSet:
         for q, d in zip(query.tolist(), document.tolist(), strict=True):
             right.setdefault(q, []).append(d)
         ranks = np.empty(len(queries), np.int64)
+        candidates = vectors[documents].T
         for start in range(0, len(queries), _AT_ONCE):
             own = queries[start : start + _AT_ONCE]
-            cosines = vectors[own] @ vectors[documents].T
+            cosines = vectors[own] @ candidates
             for i, row in enumerate(cosines, start):
                 best = row[right[i]].max()
                 row[right[i]] = -np.inf
+                row[documents == queries[i]] = -np.inf
                 ranks[i] = 1 + (~(row < best)).sum()  # nan is before it, too
         return ranks
 
@@ -110,5 +108,5 @@ def at_sizes(
 
 def names_at(pairs: PairSet, sizes: Sequence[int]) -> list[str]:
     """Names of the metrics of `at_sizes`, in their order."""
-    names = list(pairs.metric_names)
+    names = ["spearman"] if pairs.scores else [*RETRIEVAL]
     return names + [f"{n}_{size}" for size in sizes[1:] for n in names]

@@ -147,7 +147,8 @@ class TextSets:
         texts = tuple(map(row.text, columns))
         for column, text in zip(columns, texts, strict=True):
             if not text.strip():
-                row.refuse(column, text, "a text, or --drop_missing")
+                remedy = ", or --drop_missing" * (len(columns) > 1)
+                row.refuse(column, text, f"a text{remedy}")
         number = row.float(score) if score else None
         if self.limited and abs(number) > 1:
             expected = "-1 to 1 for --loss=cosine; divide all by the greatest"

@@ -95,9 +95,9 @@ def test_a_folder_of_vectors_says_the_length(folder, files, length):
     for name, content in files.items():
         pathlib.Path(folder, name).write_text(json.dumps(content))
     loaded = modeling.load(folder, kind="encoder")
+    length = min(length, loaded.config.max_position_embeddings)
     assert loaded.max_seq_length == length
-    positions = loaded.config.max_position_embeddings
-    assert modeling.TextEncoder(folder).max_seq_length == min(length, positions)
+    assert modeling.TextEncoder(folder).max_seq_length == length
 
 
 def test_never_split_keeps_masks_whole(vocab_file):

@@ -1,12 +1,16 @@
 """What fine-tuning refuses, and how it counts its steps."""
 
 import re
+import shutil
 
 import pytest
 
-from modeling import checkpoints
+from modeling import BertConfig, TaskModel, checkpoints
+from tests.support.model_folder_support import change_description
 from tests.training.finetuning_support import MRPC, make_options, make_run
 from training.finetuning import finetuner
+from training.start.first_weights import FirstWeights
+from training.start.source import Source
 
 
 def test_a_head_that_reads_the_pooler_needs_it(goldens, tmp_path, caplog):
@@ -21,6 +25,21 @@ def test_a_head_that_reads_the_pooler_needs_it(goldens, tmp_path, caplog):
     message = "has no bert/pooler/dense/.* for this task; train first"
     with pytest.raises(ValueError, match=message):
         run.restore()
+
+
+def test_heads_of_another_kind_do_not_answer(finished_classifier, tmp_path):
+    out = shutil.copytree(finished_classifier / "out", tmp_path / "out")
+    config = BertConfig.from_json_file(str(out / "bert_config.json"))
+    change_description(out, kind="multilabel")
+    variables = checkpoints.variables_by_name(
+        TaskModel(config, "classification", 2).layers
+    )
+    first = FirstWeights(Source(str(out)), variables, ["output_bias"], (), True)
+    first.require_heads("multilabel")
+    with pytest.raises(
+        ValueError, match="the kind multilabel, not class.*--do"
+    ):
+        first.require_heads("classification")
 
 
 def test_steps_are_rounded_down(goldens, tmp_path):

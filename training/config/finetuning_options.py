@@ -201,7 +201,7 @@ class ClassifierOptions(TaskRunOptions):
     )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     document_context: bool = switch(
-        "[new] Tagging: fill each row with the neighboring sentences."
+        "[new] conll, conllu: fill each row with the neighboring sentences."
     )
     long_text: LongTextOptions = LongTextOptions()
     do_eval: bool = switch("Whether to score the dev sets.")
@@ -232,7 +232,7 @@ class ClassifierOptions(TaskRunOptions):
     )
     feature_based: str = setting(
         "",
-        "[new] Tagging: train a BiLSTM on these layers of a frozen encoder "
+        "[new] Train a BiLSTM on these layers of a frozen encoder "
         "(the paper's section 5.3); wants --learning_rate=3e-3.",
         choices=("", *MIXES, "table"),
     )

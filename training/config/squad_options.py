@@ -65,10 +65,7 @@ class SquadOptions(TaskRunOptions):
                 )
         self._exclude("tfds", "train_file", "predict_file")
         super()._check()
-        # The model's run may say it, see `found_files.fill`.
-        is_known = self.given is None or "version_2_with_negative" in self.given
-        needs = ["version_2_with_negative"] * is_known + ["do_predict"]
-        window_options.check_null_threshold(self, *needs)
+        window_options.check_null_threshold(self, "do_predict")
 
     @property
     def train_data(self) -> SquadData | None:

@@ -11,8 +11,9 @@ from absl import logging
 from data.progress import Progress
 from data.squad.answers import predict
 from data.squad.page import write_page
-from data.squad.predictions import THRESHOLD_FILE, Prediction, write_files
+from data.squad.predictions import Prediction, write_files
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
+from data.squad.window_options import THRESHOLD_FILE
 from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
 from training.config.squad_options import SquadOptions

@@ -45,7 +45,6 @@ class TaskScorer:
         self.results: dict[str, dict[str, float]] = {}
         self.scores: dict[str, ExampleScores] = {}
         self.calibrated: dict[str, Any] = {}
-        self._details: dict[str, dict[str, Any]] = {}
         self._more: dict[str, Any] = {}
 
     def write(self, step: int) -> dict[str, dict[str, float]]:
@@ -53,7 +52,7 @@ class TaskScorer:
 
         Returns set -> metric -> value.
         """
-        self.results = {}
+        self.results, by_set = {}, {}
         for set_name in self.dev_files:
             summary, scored, answers, scores = self._score(set_name)
             gold = self._gold[set_name]
@@ -63,7 +62,7 @@ class TaskScorer:
                 details = metrics.details(
                     gold, answers, scores.predictions, self.task.labels
                 )
-                self._details[set_name] = details
+                by_set[set_name] = details
                 logging.info("\n%s", metrics.as_text(details))
             elif "entity_f1" in self.task.metrics:
                 logging.info("\n%s", metrics.entity_table(gold, answers))
@@ -72,7 +71,7 @@ class TaskScorer:
             self.results[set_name] = summary | scored
             self.scores[set_name] = scores
         self.step = step
-        self._more = {}
+        self._more = {"details": by_set} if by_set else {}
         self.write_metrics()
         return self.results
 
@@ -81,8 +80,6 @@ class TaskScorer:
         self._more |= more
         found = {"global_step": self.step, **self.results, **self._more}
         found["max_seq_length"] = self.finetuning.options.max_seq_length
-        if self._details:
-            found["details"] = self._details
         write_json(os.path.join(self.output_dir, "metrics.json"), found)
 
     def fit(self) -> tuple[str, calibration.Calibration]:

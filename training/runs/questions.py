@@ -126,8 +126,11 @@ class Run:
     def _changed_rules(self) -> list[str]:
         """Flags by which this command answers otherwise than the model's."""
         options, described = self._options, self._described
-        is_trained = tf1.has_run(options.output_dir)
-        if options.do_train or not (is_trained and described):
+        manager = self._start.manager
+        stays = manager.made_from()  # as in `description.keep`
+        if not manager.steps():
+            stays = not description.names_model(options)
+        if options.do_train or not (described and stays):
             return []
         return [
             name
@@ -203,8 +206,8 @@ class Run:
         report = make_record_file(questions, path, check)
         if not report.num_windows:
             raise ValueError(
-                f"{questions.data.name}: all {report.num_empty_paragraphs} "
-                "paragraphs are empty; give a file with texts."
+                f"{questions.data.name}: no paragraph has a wordpiece; give a "
+                "file with texts."
             )
         limits = {
             "input_ids": config.vocab_size,

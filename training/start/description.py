@@ -13,7 +13,11 @@ from absl import logging
 
 from data import settings
 from data.finetuning.long_text import LongTextOptions
-from data.squad.window_options import AnswerOptions, WindowOptions
+from data.squad.window_options import (
+    THRESHOLD_FILE,
+    AnswerOptions,
+    WindowOptions,
+)
 from data.storage import files
 from data.storage.json_files import find_json, write_json
 from data.tasks.task import KINDS
@@ -204,7 +208,8 @@ def require_kind(
         raise ValueError(
             f"{output_dir} holds a model of the kind {found.kind}, but this "
             f"command is about one of the kind {' or '.join(kinds)}; use the "
-            "program that trained it, without --kind, or give another folder."
+            "program that trained it, without --task_name and --kind, or give "
+            "another folder."
         )
 
 
@@ -241,7 +246,7 @@ def forget_other_model(output_dir: str, weights: str | None) -> None:
     if not found or found.weights == weights:
         return
     names = (model_folder.DESCRIPTION, model_folder.LABELS, VECTOR_FORM)
-    names += ("metrics.json",)
+    names += ("metrics.json", THRESHOLD_FILE)
     for path in (os.path.join(output_dir, name) for name in names):
         if files.exists(path):
             logging.info("%s, of an earlier command, is removed.", path)

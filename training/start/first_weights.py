@@ -164,8 +164,15 @@ class FirstWeights:
         """Whether the output layer is loaded, at least for some labels."""
         return not self._missing
 
-    def require_heads(self) -> None:
-        """Raises ValueError if the heads are missing or have other labels."""
+    def require_heads(self, kind: str | None = None) -> None:
+        """Raises ValueError if heads are missing, or of others than asked."""
+        theirs = self._source.folder and self._source.folder.kind
+        # Heads of numbers and of choices have one shape.
+        if kind and theirs not in (None, kind):
+            raise ValueError(
+                f"--init_checkpoint={self.path} is of the kind {theirs}, not "
+                f"{kind}; train first (--do_train), or give another model."
+            )
         if self._rows.are_others:
             raise ValueError(
                 f"{self._rows.said} Give a model of the task's labels. If only "

@@ -94,6 +94,7 @@ class Start:
             self.first = FirstWeights(
                 source, variables, heads, rows, reads_pooler
             )
+        self._kind = getattr(model, "kind", None)
         self._check_first(heads, trains)
 
     def _open_folder(self) -> CheckpointManager:
@@ -167,7 +168,7 @@ class Start:
         if predicts and heads:
             place = f"--init_checkpoint={first.path}"
             self._require_same_head(place, _LINEAR | first.head)
-            first.require_heads()
+            first.require_heads(self._kind)
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
         """Makes the model with its first weights; call it in the scope.

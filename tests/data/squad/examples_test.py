@@ -67,15 +67,16 @@ def test_words_are_the_original_s(tmp_path_factory, context):
 
 
 def test_answers_are_not_needed_to_predict(read):
-    one, two, three = read(
+    one, two, three, four = read(
         PREDICT,
         "a b",
         question("1"),
         question("2", answers=[]),
         question("3", answers=[("b", 999), ("a", -1)], is_impossible=True),
+        question("4", is_impossible=True),
     )
     assert one.answers is None
-    assert two.answers == ()
+    assert two.answers == four.answers == ()
     assert three.answers == ("b", "a")
     # As the original: read only for training.
     assert not three.is_impossible and three.start_position is None

@@ -62,6 +62,13 @@ def test_ranks_of_right_texts():
     )
 
 
+def test_a_question_is_no_answer_to_itself():
+    texts = ("a", "b"), ("b", "c"), ("d", "d")
+    pairs = retrieval.pair_set(map(TextExample, texts))
+    found = pairs.evaluate(np.array([[1, 0], [1, 0.1], [1, 0.3], [-1, 0]]))
+    assert found["accuracy_at_1"] == 1
+
+
 @pytest.mark.parametrize("value", [1, np.nan])
 def test_equal_vectors_find_nothing(value):
     examples = [TextExample((f"q{i}", f"d{i}")) for i in range(20)]
