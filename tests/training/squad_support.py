@@ -6,8 +6,7 @@ import numpy as np
 
 from data.squad.window_options import AnswerOptions, WindowOptions
 from tests.support import rounding
-from training.config.finetuning_options import FinetuningOptions
-from training.config.run_options import DeviceOptions, TrainOptions
+from tests.training import finetuning_support
 from training.config.squad_options import SquadOptions
 from training.runs import questions
 
@@ -23,18 +22,13 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
         train_file=str(goldens / f"squad/train-{version}.json"),
         predict_file=str(goldens / f"squad/dev-{version}.json"),
         do_predict=True,
-        finetuning=FinetuningOptions(
-            bert_config_file=str(goldens / "first_layer.json"),
+        finetuning=finetuning_support.make_options(
+            goldens,
+            output_dir,
             init_checkpoint=str(goldens / f"squad/finetuned_{version}"),
             max_seq_length=96,
             num_train_epochs=1.0,
-            train=TrainOptions(
-                output_dir=str(output_dir),
-                train_batch_size=8,
-                learning_rate=1e-4,
-                num_train_steps=1,
-            ),
-            device=DeviceOptions(),
+            learning_rate=1e-4,
         ),
         windows=WindowOptions(96, doc_stride=32, max_query_length=16),
         answers=AnswerOptions(

@@ -56,8 +56,8 @@ class Run:
         self._options, texts = options, options.texts
         self._form = form = _form_of(found)
         self._sizes = form.sizes(config.hidden_size)
-        if prompt := form.prompt():  # encoding puts it before each text
-            logging.warning("The prompt %r is left out; see the docs.", prompt)
+        if prompt := form.prompt():
+            logging.warning("Only encoding adds the prompt %r.", prompt)
         if form.pooling == "cls" and config.left_to_right:
             raise ValueError(
                 "--pooling=cls: the model reads left to right, so that [CLS] "

@@ -283,7 +283,7 @@ def keep(
     if is_untrained and is_elsewhere(place) and names_model(options):
         return False
     if not (is_untrained or CheckpointManager(output_dir).made_from()):
-        return False  # of the original, which did not say: this command does
+        return False  # the original does not say it; this command does
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)
     if kept != found:

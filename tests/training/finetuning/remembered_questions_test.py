@@ -16,6 +16,7 @@ from training.config.finetuning_options import TrialOptions
 from training.export import saved_model
 from training.many_runs import trials
 from training.runs import questions
+from training.start import description
 
 FOUND = '{"null_score_diff_threshold": 2.0}'
 
@@ -161,6 +162,16 @@ def test_a_threshold_for_other_flags_is_not_kept(questioned, folder, caplog):
     assert "because --max_seq_length and --max_answer_length d" in caplog.text
     assert path.read_text() == FOUND
     assert threshold_in(folder) == -1.5
+
+
+def test_a_threshold_goes_with_the_model_it_was_found_for(folder):
+    path = folder / "null_threshold.json"
+    path.write_text(FOUND)
+    weights = task_of(folder)["weights"]
+    description.forget_other_model(str(folder), weights)
+    assert path.read_text() == FOUND
+    description.forget_other_model(str(folder), "/another/model.ckpt-1")
+    assert not path.exists()
 
 
 def test_training_on_keeps_the_given_threshold(questioned, folder, caplog):
