@@ -279,35 +279,38 @@ def lite_files(place: Path) -> dict[str, Path]:
 
 
 def measure_costs(folder: Path) -> None:
-    """Writes costs.json: milliseconds of the first seed's models.
+    """Writes costs.json: milliseconds of a model of each size.
 
     They take turns, so that their ratios hold on a machine that has other work.
+    All are of the first task that is done, because its head costs little.
     """
     import bert
     from benchmarks import litert
     from training.devices import strategy
 
+    of_tasks = ({n: place_of(folder, t, SEED, n) for n in SIZES} for t in TASKS)
+    done = (
+        x for x in of_tasks if all((p / RESULT).exists() for p in x.values())
+    )
+    places, models = next(done, {}), {}
+    if not places:
+        logging.warning("Nothing is timed: no task has all sizes yet.")
+        return
     forms = {"float32": "float32"}
     if strategy.local_bfloat16().is_faster:
         forms["bfloat16"] = "mixed_bfloat16"
-    costs = {"processor": programs.processor(), "tasks": {}}
-    for task in TASKS:
-        places = {n: place_of(folder, task, SEED, n) for n in SIZES}
-        if not all((p / RESULT).exists() for p in places.values()):
-            continue
-        models = {}
-        for name, place in places.items():
-            for form, dtype in forms.items():
-                models[name, form] = bert.load(str(place / "run"), dtype=dtype)
-            for form, path in lite_files(place).items():
-                models[name, form] = bert.load(str(path))
-        said = read_json(str(places[TEACHER] / "run/task.json"))
-        logging.info("Timing %d models of %s.", len(models), task)
-        rows = costs["tasks"][task] = {name: {} for name in SIZES}
-        for (name, form), times in litert.milliseconds(models, said).items():
-            rows[name][form] = {
-                kind: statistics.median(x) for kind, x in times.items()
-            }
+    for name, place in places.items():
+        for form, dtype in forms.items():
+            models[name, form] = bert.load(str(place / "run"), dtype=dtype)
+        for form, path in lite_files(place).items():
+            models[name, form] = bert.load(str(path))
+    said = read_json(str(places[TEACHER] / "run/task.json"))
+    logging.info("Timing %d models of %s.", len(models), said["task_name"])
+    rows = {name: {} for name in SIZES}
+    for (name, form), times in litert.milliseconds(models, said).items():
+        medians = {kind: statistics.median(x) for kind, x in times.items()}
+        rows[name][form] = medians
+    costs = {"processor": programs.processor(), "milliseconds": rows}
     write_json(str(folder / COSTS_FILE), costs)
 
 

@@ -35,9 +35,12 @@ _TIMED = {  # form of a model that is timed -> title
     "float": "LiteRT, float32",
     "int8": "LiteRT, 8 bits",
 }
-_MARKERS = dict(zip(MODELS, "osDPv<>", strict=True))
+_TEXTS = ("short", "long")
+_STYLES = {
+    name: {"marker": marker, "color": f"C{number}"}
+    for number, (name, marker) in enumerate(zip(MODELS, "osDPv<>", strict=True))
+}
 _FILLS = {"float32": "full", "bfloat16": "left", "int8": "none"}
-_LEAST = 85  # percent that the picture shows; what is less stands at its edge
 
 
 class Results:
@@ -81,12 +84,9 @@ class Results:
         """Returns the size of the first run's file."""
         return next(iter(self.runs[task, name].values()))["megabytes"].get(form)
 
-    def milliseconds(
-        self, task: str, name: str, form: str, kind: str
-    ) -> float | None:
+    def milliseconds(self, name: str, form: str, kind: str) -> float | None:
         """Returns the median time of an answer; None = not measured."""
-        rows = self.costs.get("tasks", {}).get(task, {})
-        for timed, forms in rows.items():
+        for timed, forms in self.costs.get("milliseconds", {}).items():
             if MODELS[timed].size == MODELS[name].size:
                 return forms.get(form, {}).get(kind)
         return None
@@ -101,8 +101,8 @@ def write(folder: Path) -> None:
     for task, its in TASKS.items():
         if names := found.models_of(task):
             lines += [f"## {its.title}\n", _scores(found, task, names), ""]
-            if task in found.costs.get("tasks", {}):
-                lines += [_times(found, task), ""]
+    if found.costs:
+        lines += [_times(found), ""]
     tables.write(folder, "smaller", _cells(found), "\n".join(lines))
     _draw(found, folder)
 
@@ -115,12 +115,10 @@ def _cells(found) -> Iterator[list]:
             for what in "scores", "megabytes":
                 for form, value in result[what].items():
                     yield [task, name, seed, f"{what}, {form}", value]
-    for task, rows in found.costs.get("tasks", {}).items():
-        for name, forms in rows.items():
-            for form, kinds in forms.items():
-                for kind, value in kinds.items():
-                    what = f"ms, {form}, {kind} text"
-                    yield [task, name, SEED, what, value]
+    for name, forms in found.costs.get("milliseconds", {}).items():
+        for form, kinds in forms.items():
+            for kind, value in kinds.items():
+                yield ["all", name, SEED, f"ms, {form}, {kind} text", value]
 
 
 def _scores(found, task, names) -> str:
@@ -143,80 +141,67 @@ def _scores(found, task, names) -> str:
     return tables.table(["model", *columns], rows)
 
 
-def _times(found, task) -> str:
-    """The table of a task's milliseconds, of a short and a long text."""
+def _times(found) -> str:
+    """The table of milliseconds, of a short and a long text."""
     rows = []
     for name in SIZES:
         cells = [MODELS[name].title]
         for form in _TIMED:
-            of_kind = functools.partial(found.milliseconds, task, name, form)
-            both = map(of_kind, ("short", "long"))
-            cells.append(" / ".join(f"{x:.2f}" for x in both if x))
+            times = (found.milliseconds(name, form, x) for x in _TEXTS)
+            cells.append(" / ".join(f"{x:.2f}" for x in times if x))
         rows.append(cells)
     return tables.table(["ms of a short / a long text", *_TIMED.values()], rows)
 
 
 def _draw(found: Results, folder: Path) -> None:
-    """Draws quality against milliseconds, and against megabytes."""
-    panels = {"size of the weights (MB)": found.megabytes}
-    if found.costs:
-        answer = functools.partial(found.milliseconds, kind="long")
-        panels = {"time of an answer to a long text (ms)": answer} | panels
-    size = (1 + 5 * len(panels), 5.5)
-    figure = matplotlib.figure.Figure(size, layout="constrained")
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    """Draws each task's quality against milliseconds, and megabytes."""
+
+    def milliseconds(_task, name, form):
+        return found.milliseconds(name, form, "long")
+
+    costs = {"time of a long text (ms)": milliseconds} if found.costs else {}
+    costs["size of the weights (MB)"] = found.megabytes
     tasks = [task for task in TASKS if (task, TEACHER) in found.runs]
-    for axis, (label, cost) in zip(axes, panels.items(), strict=True):
-        for color, task in enumerate(tasks):
-            _points(axis, found, task, cost, f"C{color}")
-        axis.set_xlabel(label)
-        axis.set_xscale("log")
-        locator = matplotlib.ticker.LogLocator(subs=(1, 2, 3, 5))
-        axis.xaxis.set_major_locator(locator)
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("")
-        axis.set_ylim(bottom=_LEAST - 0.5)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("score (% of the teacher's mean)")
-    place = {"loc": "outside lower center", "ncols": 1 + 2 * len(panels)}
-    figure.legend(handles=_legend(tasks), fontsize="small", **place)
+    size = (1 + 3 * len(tasks), 1 + 3 * len(costs))
+    figure = matplotlib.figure.Figure(size, layout="constrained")
+    share = {"sharex": "row", "sharey": "col", "squeeze": False}
+    axes = figure.subplots(len(costs), len(tasks), **share)
+    for row, (label, cost) in zip(axes, costs.items(), strict=True):
+        row[0].set_ylabel("score (% of the teacher's mean)")
+        for axis, task in zip(row, tasks, strict=True):
+            _points(axis, found, task, cost)
+            axis.set(xlabel=label, xscale="log")
+            locator = matplotlib.ticker.LogLocator(subs=(1, 2, 3, 5))
+            axis.xaxis.set_major_locator(locator)
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter("")
+            axis.grid(alpha=0.3)
+    for axis, task in zip(axes[0], tasks, strict=True):
+        axis.set_title(TASKS[task].title, fontsize="medium")
+    place = {"loc": "outside lower center", "ncols": 1 + len(tasks)}
+    figure.legend(handles=_legend(), fontsize="small", **place)
     curves.save(figure, str(folder / "smaller.png"))
 
 
-def _points(axis, found, task, cost, color):
+def _points(axis, found, task, cost):
     """Draws the models of a task, each with its spread."""
     for name in found.models_of(task):
         for form, fill in _FILLS.items():
             share = found.shares(task, name, form)
             place = cost(task, name, form)
             if share and place:
-                style = {"marker": _MARKERS[name], "fillstyle": fill}
-                _point(axis, place, share, style | {"color": color})
+                style = _STYLES[name] | {"fillstyle": fill, "capsize": 2}
+                axis.errorbar(place, share.mean, share.spread, **style)
 
 
-def _point(axis, cost, share, style):
-    """A point with its spread; a low one at the edge, with its value."""
-    if share.mean >= _LEAST:
-        axis.errorbar(cost, share.mean, share.spread, capsize=2, **style)
-        return
-    axis.errorbar(cost, _LEAST, **style)
-    label = {"textcoords": "offset points", "fontsize": "x-small"}
-    axis.annotate(f"{share.mean:.0f} %", (cost, _LEAST), (4, 4), **label)
-
-
-def _legend(tasks):
-    """Colours are tasks, markers are models, fillings are arithmetic."""
-    line = matplotlib.lines.Line2D
-    entries = [
-        line([], [], color=f"C{color}", label=TASKS[task].title)
-        for color, task in enumerate(tasks)
+def _legend():
+    """Colours and markers are models, fillings are arithmetic."""
+    line = functools.partial(matplotlib.lines.Line2D, [], [], linestyle="none")
+    models = [
+        line(label=MODELS[name].title, **style)
+        for name, style in _STYLES.items()
     ]
-    black = {"color": "black", "linestyle": "none"}
-    entries += [
-        line([], [], marker=_MARKERS[name], label=model.title, **black)
-        for name, model in MODELS.items()
-    ]
-    return entries + [
-        line([], [], marker="o", fillstyle=fill, label=_FORMS[form], **black)
+    return models + [
+        line(marker="o", color="black", fillstyle=fill, label=_FORMS[form])
         for form, fill in _FILLS.items()
     ]

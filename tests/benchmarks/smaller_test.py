@@ -100,7 +100,7 @@ def test_runs_are_kept_and_every_form_is_scored_and_timed(
     assert layers == [4, 3]
     for form in "float32", "float", "int8":
         for kind in "short", "long":
-            assert found.milliseconds("tags", TEACHER, form, kind) > 0
+            assert found.milliseconds(TEACHER, form, kind) > 0
     png = (tmp_path / "out/smaller.png").read_bytes()
     assert png.startswith(b"\x89PNG")
 
