@@ -1,8 +1,8 @@
 """Measures everything that has a target, prints the table, draws pictures.
 
 Without --data, the text is that of `make demo` and the sentences of the tasks
-are random words, as long as real ones. The rows with peers need `make peers`,
-`make peers-model-garden` and `make peers-original`.
+are random words, as long as real ones. The peers that are measured are those of
+`make peers`, `make peers-model-garden` and `make peers-original`.
 """
 
 import json
