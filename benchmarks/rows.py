@@ -20,8 +20,7 @@ from benchmarks.peers.protocol import elapsed
 from data.settings import setting
 
 # Values of the column "met".
-_MET, _NOT_MET, _IN_PART = "yes", "NO", "in part"
-_PICTURE, _NO_TARGET = "picture", "no target"
+_MET, _NOT_MET, _IN_PART, _NO_TARGET = "yes", "NO", "in part", "no target"
 # Least share of (padded / real wordpieces) that an epoch is faster by.
 _EPOCH_SHARE = 0.7
 _ORIGINAL_EXAMPLES_PER_S = 2970  # of the original's program, length 128
@@ -36,7 +35,6 @@ _MOST_MEMORY_GROWTH = 1.2
 _READING_EXAMPLES_PER_S = 100_000
 _HELP_S = 3
 _FIRST_STEP_S = 20
-_WORDPIECES = 4096  # of a batch, in the picture of lengths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,51 +238,6 @@ def _peers(case, bench):
     return Measured(text, target, met, found)
 
 
-def _lengths(bench):
-    """Throughput of a step at several sequence lengths."""
-
-    def rate(precision, length):
-        case = CASES[f"pretraining_4x256_{precision}"]
-        found = bench.alone(
-            dataclasses.replace(case, asks=()),
-            bench.pick(8, 1),
-            length=length,
-            rows=_WORDPIECES // length,
-            predictions=round(0.15 * length + 1),
-        )
-        return 1e3 * _WORDPIECES / found["ours"]["best"]
-
-    rates = {
-        precision: {
-            length: rate(precision, length)
-            for length in bench.pick((64, 128, 256, 512), (64, 256))
-        }
-        for precision in ("float32", "bfloat16")
-    }
-    texts = []
-    for precision, row in rates.items():
-        found = (f"{rate:,.0f} at {length}" for length, rate in row.items())
-        texts.append(f"{precision} {', '.join(found)}")
-    text = f"wordpieces/s: {'; '.join(texts)}"
-    return Measured(text, "", _PICTURE, rates)
-
-
-def _parts(bench):
-    """Share of time of each part of a step."""
-    found = {}
-    for model, name in ("4x256", "4 x 256"), ("base", "Base"):
-        for precision in ("float32", "bfloat16"):
-            case = CASES[f"pretraining_{model}_{precision}"]
-            case = dataclasses.replace(case, asks=("=parts",))
-            answers = bench.alone(case, bench.pick(3, 1))["answers"]
-            found[f"{name}, {precision}"] = answers["=parts"]
-    text = ", ".join(
-        f"{sum(x for part, x in row.items() if 'products' in part):.0%} {name}"
-        for name, row in found.items()
-    )
-    return Measured(f"matrix products: {text}", "", _PICTURE, found)
-
-
 def _objectives(bench):
     """A step of each objective, compared with that of masked LM."""
     best = {
@@ -313,8 +266,7 @@ def _rows() -> dict[str, Callable[[Bench], Measured]]:
     for name, case in CASES.items():
         if case.targets:
             rows[f"peers_{name}"] = functools.partial(_peers, case)
-    rows["step_by_objective"] = _objectives
-    return rows | {"step_by_length": _lengths, "step_by_part": _parts}
+    return rows | {"step_by_objective": _objectives}
 
 
 ROWS = _rows()
