@@ -206,3 +206,9 @@ def test_both_sides_train_vectors_on_the_rows_of_glue(tmp_path):
     found = sentence_vectors.examples("sts", "train", tmp_path)
     # The scores of STS-B are 0 to 5, those of a cosine 0 to 1.
     assert found == [TextExample(("A man runs.", "A man walks."), 0.5)]
+
+
+def test_an_unknown_task_of_vectors_is_refused():
+    given = {"data": "a", "checkpoint": "b", "output_dir": "c"}
+    with pytest.raises(ValueError, match="--tasks=x: x is not one of sts, sq"):
+        sentence_vectors.Options(**given, tasks=("x",))
