@@ -63,8 +63,8 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-## bench: all that has a target, measured, and three pictures (an hour;
-##        QUICK=1 ONLY=ROW REAL_DATA=DIR TEXT=FILE MINILM=DIR)
+## bench: all that has a target, measured (less than an hour; QUICK=1
+##        ONLY=ROW REAL_DATA=DIR TEXT=FILE MINILM=DIR)
 bench: $(READY)
 	$(RUN) -m benchmarks.bench $(if $(QUICK),--quick) \
 		$(foreach row,$(ONLY),--only=$(row)) \

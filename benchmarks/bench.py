@@ -1,8 +1,8 @@
-"""Measures everything that has a target, prints the table, draws pictures.
+"""Measures everything that has a target, and prints the table.
 
 Without --data, the text is that of `make demo` and the sentences of the tasks
-are random words, as long as real ones. The rows with peers need `make peers`,
-`make peers-model-garden` and `make peers-original`.
+are random words, as long as real ones. The peers that are measured are those of
+`make peers`, `make peers-model-garden` and `make peers-original`.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from absl import logging
 
 from benchmarks.data import make_data
-from benchmarks.programs import ROOT, chosen, define_only, processor
+from benchmarks.programs import chosen, define_only, processor
 from benchmarks.rows import ROWS, Bench
 from benchmarks.tables import table
 from data.storage import files
@@ -85,8 +85,6 @@ def main():
     logging.set_verbosity(logging.WARNING)
     names = chosen(flags.value("only"), ROWS)
     program.load_tensorflow()
-    from benchmarks import pictures
-
     bench = make_bench()
     out = bench.output_dir
     title, results = machine(bench.quick), []
@@ -95,13 +93,8 @@ def main():
         print(f"[{number}/{len(names)}] {name} ...", flush=True)
         results.append(measure(name, bench))
         text = write(out, title, results)
-    folder = Path(out) if bench.quick else ROOT / "benchmarks"
     failed = [r["row"] for r in results if r["met"] == _FAILED]
-    values = {r["row"]: r["values"] for r in results if r["row"] not in failed}
-    drawn = pictures.draw(values, folder, title)
     print(f"\n{text}\nIn {out}: bench.json, bench.md")
-    for path in drawn:
-        print(f"Drawn: {path}")
     if failed:
         sys.exit(f"error: {len(failed)} rows failed: {', '.join(failed)}.")
 

@@ -99,16 +99,15 @@ def python_of(environment):
     return ROOT / f".venv-{environment}/bin/python"
 
 
-def start(program, flags, python=None, **streams):
+def start(program, flags, **streams):
     """Starts a program of the project; returns its `Popen`.
 
     `program` is the script, from the root of the project, and its first
-    arguments. `flags` that are None are left out. `python` is the interpreter
-    of another environment.
+    arguments. `flags` that are None are left out.
     """
     given = (f"--{k}={v}" for k, v in flags.items() if v is not None)
     return subprocess.Popen(
-        [str(x) for x in (python or sys.executable, *program, *given)],
+        [str(x) for x in (sys.executable, *program, *given)],
         cwd=ROOT,
         env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
         text=True,
@@ -134,12 +133,12 @@ def run_program(*program, **flags):
     return printed
 
 
-def run_with_log(log, *program, python=None, **flags):
+def run_with_log(log, *program, **flags):
     """Runs a program to its end; its output is added to a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as file:
         streams = {"stdout": file, "stderr": subprocess.STDOUT}
-        process = start(program, flags, python, **streams)
+        process = start(program, flags, **streams)
         process.wait()
     printed, expected = log.read_text(errors="replace"), f"success; {log} has"
     _check(not process.returncode, process, printed, expected)

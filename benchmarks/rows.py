@@ -20,8 +20,7 @@ from benchmarks.peers.protocol import elapsed
 from data.settings import setting
 
 # Values of the column "met".
-_MET, _NOT_MET, _IN_PART = "yes", "NO", "in part"
-_NOT_MEASURED, _PICTURE, _NO_TARGET = "not measured", "picture", "no target"
+_MET, _NOT_MET, _IN_PART, _NO_TARGET = "yes", "NO", "in part", "no target"
 # Least share of (padded / real wordpieces) that an epoch is faster by.
 _EPOCH_SHARE = 0.7
 _ORIGINAL_EXAMPLES_PER_S = 2970  # of the original's program, length 128
@@ -36,7 +35,6 @@ _MOST_MEMORY_GROWTH = 1.2
 _READING_EXAMPLES_PER_S = 100_000
 _HELP_S = 3
 _FIRST_STEP_S = 20
-_WORDPIECES = 4096  # of a batch, in the picture of lengths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,23 +65,12 @@ class Bench(compare.Options):
 
     def alone(self, case, turns, **more):
         """Measures a case without peers on all cores; see `compare.result`."""
-        megabytes = self.pick(0.0, 0.5)
-        options = self.replace(turns=turns, threads=0, megabytes=megabytes)
+        options = self.replace(turns=turns, threads=0)
         return compare.result(compare.alone(case), options, **more)
 
 
 def _judged(condition):
     return _MET if condition else _NOT_MET
-
-
-def _pretraining(case, bench):
-    """A training step compared with the machine's matrix products."""
-    turns = bench.pick(3 if case.model == "base" else 10, 1)
-    found = bench.alone(case, turns)
-    text = f"{found['ours']['best']:.0f} ms, {found['gflops']:.0f} GFLOP/s; "
-    text += compare.shares(found)
-    target = compare.targets(compare.alone(case))
-    return Measured(text, target, _judged(found["met"]), found)
 
 
 def _finetuning(case, bench):
@@ -100,21 +87,6 @@ def _finetuning(case, bench):
         f"{target:.2f} times = {_EPOCH_SHARE:.0%}",
         _judged(gain >= target),
         found | {"speed_up": gain},
-    )
-
-
-def _tokenizing(bench):
-    """Both tokenizers by themselves."""
-    python, in_graph = (
-        bench.alone(CASES[name], bench.pick(3, 1))
-        for name in ("tokenizing_python", "tokenizing_in_graph")
-    )
-    return Measured(
-        f"in the graph {in_graph['ours']['best']:.1f} MB/s, Python "
-        f"{python['ours']['best']:.1f} MB/s",
-        f"{in_graph['target_rate']} and {python['target_rate']} MB/s",
-        _judged(python["met"] and in_graph["met"]),
-        {"python": python["ours"], "in_graph": in_graph["ours"]},
     )
 
 
@@ -249,63 +221,21 @@ def _first_step(bench):
 
 
 def _peers(case, bench):
-    """A case with its peers."""
+    """A case beside the peers that are there."""
     target, options, more = compare.targets(case), bench, {}
-    if not programs.python_of("peers").exists():
-        return Measured("not measured: make peers", target, _NOT_MEASURED, {})
     if bench.quick:
         options = bench.replace(turns=1, megabytes=0.5)
         more = {"count": 32}
-    found = compare.result(case, options, **more)
-    met = _judged(found["met"])
-    if found["not_measured"] and found["met"]:
-        met = _IN_PART
-    return Measured(compare.text(found), target, met, found)
-
-
-def _lengths(bench):
-    """Throughput of a step at several sequence lengths."""
-
-    def rate(precision, length):
-        case = CASES[f"pretraining_4x256_{precision}"]
-        found = bench.alone(
-            dataclasses.replace(case, asks=()),
-            bench.pick(8, 1),
-            length=length,
-            rows=_WORDPIECES // length,
-            predictions=round(0.15 * length + 1),
-        )
-        return 1e3 * _WORDPIECES / found["ours"]["best"]
-
-    rates = {
-        precision: {
-            length: rate(precision, length)
-            for length in bench.pick((64, 128, 256, 512), (64, 256))
-        }
-        for precision in ("float32", "bfloat16")
-    }
-    texts = []
-    for precision, row in rates.items():
-        found = (f"{rate:,.0f} at {length}" for length, rate in row.items())
-        texts.append(f"{precision} {', '.join(found)}")
-    text = f"wordpieces/s: {'; '.join(texts)}"
-    return Measured(text, "", _PICTURE, rates)
-
-
-def _parts(bench):
-    """Share of time of each part of a step."""
-    found = {}
-    for model, name in ("4x256", "4 x 256"), ("base", "Base"):
-        for precision in ("float32", "bfloat16"):
-            case = CASES[f"pretraining_{model}_{precision}"]
-            case = dataclasses.replace(case, asks=("=parts",))
-            answers = bench.alone(case, bench.pick(3, 1))["answers"]
-            found[f"{name}, {precision}"] = answers["=parts"]
-    text = ", ".join(
-        f"{sum(x for part, x in row.items() if 'products' in part):.0%} {name}"
-        for name, row in found.items()
+    are_there = programs.python_of("peers").exists()
+    found = compare.result(
+        case if are_there else compare.alone(case), options, **more
     )
-    return Measured(f"matrix products: {text}", "", _PICTURE, found)
+    text, met = compare.text(found), _judged(found["met"])
+    if not are_there:
+        text += "; peers not measured: make peers"
+    if found["met"] and (found["not_measured"] or not are_there):
+        met = _IN_PART
+    return Measured(text, target, met, found)
 
 
 def _objectives(bench):
@@ -323,16 +253,11 @@ def _objectives(bench):
 def _rows() -> dict[str, Callable[[Bench], Measured]]:
     """Name -> function that measures the row, in the order of the table."""
     rows = {
-        name: functools.partial(measure, case)
-        for kind, measure in (
-            ("pretraining", _pretraining),
-            ("finetuning", _finetuning),
-        )
+        name: functools.partial(_finetuning, case)
         for name, case in CASES.items()
-        if name.startswith(kind)
+        if name.startswith("finetuning")
     }
     rows |= {
-        "tokenizing": _tokenizing,
         "records": _records,
         "reading": _reading,
         "startup_help": _help,
@@ -341,8 +266,7 @@ def _rows() -> dict[str, Callable[[Bench], Measured]]:
     for name, case in CASES.items():
         if case.targets:
             rows[f"peers_{name}"] = functools.partial(_peers, case)
-    rows["step_by_objective"] = _objectives
-    return rows | {"step_by_length": _lengths, "step_by_part": _parts}
+    return rows | {"step_by_objective": _objectives}
 
 
 ROWS = _rows()

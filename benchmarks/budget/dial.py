@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from benchmarks import tables
 from benchmarks.budget import hour
 from benchmarks.budget.inputs import Inputs
+from benchmarks.peers.inputs import read_text
 from benchmarks.programs import (
     require_same,
     result_in,
@@ -83,6 +84,12 @@ def main() -> None:
     given = {name: getattr(options, name) for name in ("text", "vocab_file")}
     for path in given.values():
         files.require_file(path, "text or vocabulary")
+    size = read_text(options.text, 0)[1] / 1e6
+    if size < max(options.megabytes):
+        raise ValueError(
+            f"--text={options.text} has {size:.1f} MB; give a longer one, or "
+            "fewer --megabytes."
+        )
     models = [Model.parse(text) for text in options.models]
     program.load_tensorflow()
     from benchmarks.budget import tasks

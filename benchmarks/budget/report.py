@@ -8,7 +8,6 @@ from pathlib import Path
 import matplotlib.figure
 
 from benchmarks import tables
-from benchmarks.budget import tasks
 from benchmarks.budget.rungs import (
     BASELINE,
     BESIDE,
@@ -48,8 +47,6 @@ def write(folder: Path, runs: Runs) -> None:
         if rows := [r for r in rungs if r.name in results]:
             text = tables.table(names, _rows(rows, results))
             lines += [f"## {title}\n", text, ""]
-    lines += _of_evaluations(runs)
-    lines += _of_tasks(runs)
     tables.write(folder, "ladder", _cells(results), "\n".join(lines))
     _draw(folder, runs)
 
@@ -75,32 +72,6 @@ def _rows(rungs, results) -> Iterator[list]:
             values = [x[kind][metric] for x in found if metric in x[kind]]
             cells.append(tables.spread([factor * value for value in values]))
         yield cells
-
-
-def _of_evaluations(runs) -> Iterator[str]:
-    """The rows of the table of the evaluations by two programs."""
-    found = runs.evaluated_twice(LAST)
-    if found:
-        names = [name for name in found["ours"] if name != "global_step"]
-        yield f"## `{LAST.name}-{SEED}`, evaluated by two programs\n"
-        rows = [
-            (program, *(f"{values[name]:.6g}" for name in names))
-            for program, values in found.items()
-        ]
-        yield tables.table(("program", *names), rows)
-        yield ""
-
-
-def _of_tasks(runs) -> Iterator[str]:
-    """The rows of the table of fine-tunings."""
-    rows = []
-    for rung in RUNGS:
-        values = [runs.task_values(rung, task) for task in tasks.NAMES]
-        if any(values):
-            rows.append((rung.title, *map(tables.spread, values)))
-    if rows:
-        yield "## Fine-tuned\n"
-        yield tables.table(("from", *tasks.NAMES), rows)
 
 
 def _draw(folder: Path, runs: Runs) -> None:

@@ -1,21 +1,13 @@
 """Does the runs of the ladder by the project's programs."""
 
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.budget import tasks, weights
 from benchmarks.budget.inputs import LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
-from benchmarks.programs import (
-    python_of,
-    result_in,
-    run_once,
-    run_with_log,
-)
+from benchmarks.programs import result_in, run_once, run_with_log
 from data.storage.json_files import read_json, write_json
-from studies.engine.measures import FINETUNING, MEASURES
-from studies.engine.study_options import StudyData
 from training.loop.checkpointing import CheckpointManager
 from training.loop.events import read_eval_results
 
@@ -30,15 +22,6 @@ _RESULT = "run.json"
 # Names in the settings of a rung that are no flags of run_pretraining.py.
 _NO_FLAGS = ("records", "warmup", "beta_2", "epsilon")
 _CONSTANTS = ("beta_2", "epsilon")
-_ORIGINAL_PYTHON = python_of("original")
-# Name -> interpreter, script and its first arguments.
-EVALUATORS = {
-    "ours": (sys.executable, "run_pretraining.py"),
-    "original": (
-        *(_ORIGINAL_PYTHON, "benchmarks/peers/original.py"),
-        "run_pretraining",
-    ),
-}
 
 
 class Phase(NamedTuple):
@@ -52,11 +35,11 @@ class Phase(NamedTuple):
 class Runs:
     """The runs in the ladder's folder, by `ladder.LadderOptions`."""
 
-    def __init__(self, folder: Path, options: Any, text: str):
-        self._folder = folder
+    def __init__(self, options: Any):
+        self._folder = Path(options.output_dir)
         self._options = options
-        files = options.vocab_file, options.bert_config_file
-        self._inputs = Inputs(folder, text, *files)
+        files = options.text, options.vocab_file, options.bert_config_file
+        self._inputs = Inputs(self._folder, *files)
         self._inputs.check()
 
     def phases(self, rung: Rung) -> list[Phase]:
@@ -108,7 +91,7 @@ class Runs:
             }
             for kind in EVALUATED:
                 folder = place / f"eval_{kind}"
-                found[kind] = self._evaluate(model, kind, "dynamic", folder)
+                found[kind] = self._evaluate(model, kind, folder)
             return found
 
         run_once(place, facts, train)
@@ -174,79 +157,30 @@ class Runs:
             program = ["-m", "benchmarks.budget.with_constants", *constants]
         run_with_log(Path(f"{folder}.log"), *program, **flags)
 
-    def _evaluate(self, model, kind, masking, folder, program="ours"):
+    def _evaluate(self, model, kind, folder):
         """The numbers of a model on held-out examples, alike for all rungs."""
+        masking = "dynamic"  # with a seed: the same masks for all
         settings = {"records": kind, "masking": masking}
         settings["max_seq_length"] = LENGTH
-        flags = {
-            "do_eval": True,
-            "bert_config_file": self._inputs.config_file,
-            "init_checkpoint": model,
-            "input_file": self._inputs.records(settings, "eval"),
-            "output_dir": folder,
-            "max_seq_length": LENGTH,
-            "max_predictions_per_seq": PREDICTIONS,
-            "eval_batch_size": _BATCH,
-            "max_eval_steps": _EVAL_STEPS,
-        }
-        if masking == "dynamic":  # with a seed: the same masks for all
-            flags |= {"masking": masking, "vocab_file": self._inputs.vocab_file}
-        python, *command = EVALUATORS[program]
-        log = Path(f"{folder}.log")
-        run_with_log(log, *command, python=python, **flags)
-        return read_eval_results(str(folder / "eval_results.txt"))
-
-    def evaluate_twice(self, rung: Rung) -> None:
-        """Evaluates the first run of a rung, also by the original's program."""
-        model = self.found(rung)[SEED]["model"]
-        place = self.place(rung, SEED) / "twice"
-
-        def evaluate() -> dict[str, Any]:
-            given = _prefixes(Path(model))[-1], "pairs", "static"
-            return {
-                name: self._evaluate(*given, place / name, name)
-                for name in EVALUATORS
-            }
-
-        run_once(place, {"model": model}, evaluate)
-
-    def evaluated_twice(self, rung: Rung) -> dict[str, dict[str, float]]:
-        """Returns `EVALUATORS`' results for a rung, {} before they are done."""
-        result = result_in(self.place(rung, SEED) / "twice" / _RESULT)
-        return {k: v for k, v in result.items() if k in EVALUATORS}
-
-    def finetune(
-        self, rung: Rung, task: str, data: StudyData, seed: int
-    ) -> None:
-        """Fine-tunes the first run of a rung on a task, unless it is done."""
-        model = self.found(rung)[SEED]["model"]
-        place = self.place(rung, SEED) / f"{task}-{seed}"
-        flags = {**FINETUNING, **MEASURES[task].flags, "init_checkpoint": model}
-        flags["eval_batch_size"] = None  # the task's program has its own
-
-        def finetune() -> dict[str, float]:
-            given = task, data, place / "run", seed
-            return {"value": tasks.finetune(*given, **flags)}
-
-        run_once(place, {"task": task, "model": model}, finetune)
-
-    def task_values(self, rung: Rung, task: str) -> list[float]:
-        """Returns the values of a rung's fine-tunings that are done."""
-        paths = self.place(rung, SEED).glob(f"{task}-*/{_RESULT}")
-        results = filter(None, map(result_in, sorted(paths)))
-        return [result["value"] for result in results]
-
-
-def require_original() -> None:
-    """Refuses to begin without the original's program."""
-    if not _ORIGINAL_PYTHON.exists():
-        raise ValueError(
-            f"{_ORIGINAL_PYTHON} does not exist; run `make peers-original` "
-            "first: the original's program is timed beside this project's."
+        run_with_log(
+            Path(f"{folder}.log"),
+            "run_pretraining.py",
+            do_eval=True,
+            bert_config_file=self._inputs.config_file,
+            vocab_file=self._inputs.vocab_file,
+            init_checkpoint=model,
+            input_file=self._inputs.records(settings, "eval"),
+            output_dir=folder,
+            masking=masking,
+            max_seq_length=LENGTH,
+            max_predictions_per_seq=PREDICTIONS,
+            eval_batch_size=_BATCH,
+            max_eval_steps=_EVAL_STEPS,
         )
+        return read_eval_results(str(folder / "eval_results.txt"))
 
 
 def _prefixes(folder: Path) -> list[str]:
-    """The checkpoints that a run has kept; the original takes no folder."""
+    """The checkpoints that a run has kept."""
     manager = CheckpointManager(str(folder))
     return [manager.prefix(step) for step in manager.steps()]

@@ -11,7 +11,7 @@ from studies.engine.measures import MEASURES
 from studies.engine.study_options import StudyData
 
 NAMES = ("similarity", "tags", "spans")
-SEED, NUM_SEEDS = 12345, 3
+SEED = 12345
 
 
 def finetune(

@@ -27,7 +27,7 @@ def of_steps(step: Callable[[], None], count: int) -> dict[str, Any]:
     Returns `error` alone, if there is no profile that can be read.
     """
     try:
-        planes = planes_of(step, count)
+        planes = _planes_of(step, count)
     # Broad, because CUPTI may be missing or forbidden, in ways that depend on
     # the driver. The other figures must not be lost.
     except Exception as error:  # noqa: BLE001
@@ -35,7 +35,7 @@ def of_steps(step: Callable[[], None], count: int) -> dict[str, Any]:
     return read(planes, count)
 
 
-def planes_of(step: Callable[[], None], count: int) -> Iterable[Any]:
+def _planes_of(step: Callable[[], None], count: int) -> Iterable[Any]:
     """Returns the planes of an `XSpace`, the profile of calls of a step."""
     # TensorFlow's copy of the format; it has no public name.
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -59,7 +59,7 @@ def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
     events = list(_events(of_gpu or planes, by_stream=bool(of_gpu)))
     times, starts, sizes, copies = Counter(), Counter(), Counter(), Counter()
     for name, event, stats in events:
-        key = name if of_gpu else type_of(name)
+        key = name if of_gpu else _type_of(name)
         if not key:
             continue
         times[key] += event.duration_ps
@@ -82,7 +82,7 @@ def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
     return found
 
 
-def type_of(name: str) -> str:
+def _type_of(name: str) -> str:
     """The type of an event's operation; "" = none, or it only calls others."""
     found = _OPERATION.fullmatch(name)
     return found[1] if found and not _CALLS.fullmatch(found[1]) else ""
@@ -96,10 +96,10 @@ def _events(planes, by_stream) -> Iterator[tuple[str, Any, dict[str, Any]]]:
                 continue  # the same events again, by their scopes
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                yield name, event, dict(values_of(plane, event))
+                yield name, event, dict(_values_of(plane, event))
 
 
-def values_of(plane: Any, event: Any) -> Iterator[tuple[str, Any]]:
+def _values_of(plane: Any, event: Any) -> Iterator[tuple[str, Any]]:
     """Yields name and value of what an event says."""
     for stat in event.stats:
         kind = stat.WhichOneof("value")

@@ -6,7 +6,7 @@ import resource
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.ours import arithmetic, step_parts
+from benchmarks.ours import arithmetic
 from benchmarks.peers.protocol import elapsed
 from modeling import BertConfig, objectives
 from training.config.run_options import TrainOptions, dtype_policy
@@ -47,7 +47,6 @@ def pretraining(case):
     sizes = case["rows"], case["length"], case["predictions"]
     return {
         "": lambda: [elapsed(step)],
-        "=parts": lambda: step_parts.parts(step, case["turns"]),
         "=peak_mb": lambda: _peak_mb() - at_rest,
     } | arithmetic.ways(case, arithmetic.products(config, *sizes))
 

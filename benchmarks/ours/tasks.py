@@ -9,14 +9,14 @@ import numpy as np
 
 from benchmarks.ours import arithmetic
 from benchmarks.ours.steps import train_options
-from benchmarks.ours.texts import write_windows
 from benchmarks.peers import inputs
 from benchmarks.peers.protocol import elapsed, texts_of
 from data.finetuning.feature_options import FeatureOptions, feature_specs
 from data.finetuning.records import make_records
 from data.records import input_pipeline, length_batches, tfrecord
 from data.records.feature_spec import encode_examples
-from data.squad import windows
+from data.squad import records, windows
+from data.squad.articles import SquadData
 from data.storage.json_files import write_json
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
@@ -78,12 +78,17 @@ def _training_records(case):
       The file; and its places divided by those that are not padding.
     """
     name, path = case["data"], f"{case['folder']}/train.tf_record"
+    tokenizer = FullTokenizer(case["vocab"])
     if name == "squad":
-        report = write_windows(case, path, max_seq_length=case["length"])
+        articles = SquadData(f"{case['input']}/{inputs.SQUAD.format('train')}")
+        sizes = windows.WindowOptions(max_seq_length=case["length"])
+        questions = windows.Questions(
+            articles.read(), tokenizer, sizes, is_training=True
+        )
+        report = records.make_records(questions, path)
     else:
         task = get_task(name, f"{case['input']}/{inputs.GLUE[name]}")
         options = FeatureOptions.of_task(task, case["length"])
-        tokenizer = FullTokenizer(case["vocab"])
         report = make_records(task, "train", path, tokenizer, options)
     return path, report.num_places / report.num_tokens
 

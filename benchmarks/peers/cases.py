@@ -146,8 +146,6 @@ def _alone():
             }
             case = Case("reading", "examples/s", 2, asks=("=cpu_us",))
             yield f"{name}_{masking}", dataclasses.replace(case, more=more)
-    yield "squad_windows", Case("squad_windows", "windows/s", 3)
-    yield "squad_answers", Case("squad_answers", "questions/s", 3)
     # A small vocabulary, because the memory of the blocks is compared and not
     # that of the logits.
     case = Case("pretraining", "ms", 3, model="4x256", vocab_size=1000)

@@ -139,7 +139,6 @@ def result(case, options, **more):
         "load_before": load,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "answers": answers,
-        "target_rate": case.rate,
     }
     if case.asks == ARITHMETIC:
         found |= _shares(min(ours), *(answers[way] for way in ARITHMETIC))
@@ -221,19 +220,14 @@ def text(found):
         parts.append(ratio)
     parts += [f"{peer} not measured" for peer in found["not_measured"]]
     if "share" in found:
-        parts.append(shares(found))
+        parts.append(
+            f"{found['own_shapes']:.0%} of the matrix rate at its own shapes, "
+            f"{found['share']:.0%} of that of one large product"
+        )
     for way, value in found["answers"].items():
         if way not in ARITHMETIC and isinstance(value, float):
             parts.append(f"{way[1:]} {value:.4g}")
     return "; ".join(parts)
-
-
-def shares(found):
-    """The shares of the matrix rate, as text."""
-    return (
-        f"{found['own_shapes']:.0%} of the matrix rate at its own shapes, "
-        f"{found['share']:.0%} of that of one large product"
-    )
 
 
 def targets(case):

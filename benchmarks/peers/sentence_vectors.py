@@ -13,7 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.peers.inputs import SQUAD
-from benchmarks.programs import python_of, require_same, run_with_log
+from benchmarks.programs import (
+    python_of,
+    require_known,
+    require_same,
+    run_with_log,
+)
 from benchmarks.tables import table
 from data.settings import Settings, setting
 from data.squad.articles import SquadData
@@ -43,6 +48,9 @@ class Options(Settings):
     tasks: tuple[str, ...] = setting(tuple(TASKS), "Of sts, squad.")
     seeds: int = setting(3, "Runs of each side.", least=1)
     learning_rate: float = setting(1e-4, "Of both sides.", above=0)
+
+    def _check(self) -> None:
+        require_known("tasks", self.tasks, TASKS)
 
 
 def examples(task, part, data):

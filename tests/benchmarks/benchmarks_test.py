@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from benchmarks import programs, rows
-from benchmarks.ours import arithmetic, step_parts
+from benchmarks.ours import arithmetic
 from benchmarks.peers import compare, protocol, sentence_vectors
 from benchmarks.peers.cases import CASES, ORIGINAL
 from data.tasks.examples import TextExample
@@ -122,11 +122,9 @@ def test_the_last_table_has_rows_that_there_are_in_their_order():
     table = page.read_text("utf-8").partition("## The last table")[2]
     names = re.findall(r"^\| (\w+) \|.*\| (?:yes|no) \|$", table, re.M)
     assert names == [name for name in rows.ROWS if name in names]
-    # Since then these have been added, or are pictures below the table.
-    assert rows.ROWS.keys() - names == {
-        "peers_encoding_minilm_float32",
-        *("step_by_objective", "step_by_length", "step_by_part"),
-    }
+    # Since then these have been added.
+    added = {"peers_encoding_minilm_float32", "step_by_objective"}
+    assert rows.ROWS.keys() - names == added
 
 
 @pytest.mark.parametrize(
@@ -155,41 +153,6 @@ def test_every_side_of_a_case_knows_its_kind(case):
         paths = folder.glob(sides.get(side, "peers/theirs.py"))
         code = "".join(path.read_text("utf-8") for path in paths)
         assert re.search(rf"^def {case.kind}\(case\):", code, re.M)
-
-
-def test_parts_that_run_at_once_share_the_time_and_gaps_are_the_rest():
-    found = step_parts.shares(
-        [
-            (0, 40, step_parts.FORWARD),
-            (20, 40, step_parts.RANDOM),
-            (60, 100, step_parts.OPTIMIZER),
-        ]
-    )
-    assert {part: share for part, share in found.items() if share} == {
-        step_parts.FORWARD: pytest.approx(0.3),
-        step_parts.RANDOM: pytest.approx(0.1),
-        step_parts.REST: pytest.approx(0.2),
-        step_parts.OPTIMIZER: pytest.approx(0.4),
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "part"),
-    [
-        ("while/dense/MatMul", "_MklNativeFusedMatMul", step_parts.FORWARD),
-        ("gradient_tape/while/MatMul_1", "_MklMatMul", step_parts.BACKWARD),
-        ("gradient_tape/x", "_MklBatchMatMulV2", step_parts.ATTENTION),
-        ("x", "StatelessRandomUniformFullIntV2", step_parts.RANDOM),
-        ("x", "_MklTranspose", step_parts.REST),
-        ("while/bias_gradient/MatMul", "_MklMatMul", step_parts.REST),
-        ("vocabulary_loss/Softmax", "_MklSoftmax", step_parts.VOCABULARY_LOSS),
-        ("vocabulary_gradient/Mul", "Mul", step_parts.VOCABULARY_LOSS),
-        ("vocabulary_loss/MatMul", "_MklMatMul", step_parts.FORWARD),
-        ("vocabulary_gradient/MatMul", "_MklMatMul", step_parts.BACKWARD),
-    ],
-)
-def test_an_operations_part_follows_from_its_type(name, kind, part):
-    assert step_parts.part_of(name, kind) == part
 
 
 def test_what_starting_costs_is_in_no_rate_of_records():
@@ -243,3 +206,9 @@ def test_both_sides_train_vectors_on_the_rows_of_glue(tmp_path):
     found = sentence_vectors.examples("sts", "train", tmp_path)
     # The scores of STS-B are 0 to 5, those of a cosine 0 to 1.
     assert found == [TextExample(("A man runs.", "A man walks."), 0.5)]
+
+
+def test_an_unknown_task_of_vectors_is_refused():
+    given = {"data": "a", "checkpoint": "b", "output_dir": "c"}
+    with pytest.raises(ValueError, match="--tasks=x: x is not one of sts, sq"):
+        sentence_vectors.Options(**given, tasks=("x",))

@@ -11,11 +11,13 @@ from studies.engine.study_options import StudyData
 
 pytestmark = pytest.mark.all
 
+# A little more than 1 MB.
+TEXT = "\n".join(f"Chapter {i}.\n" + "It rained.\n" * 1000 for i in range(100))
+
 
 @pytest.fixture
 def options(tmp_path):
-    text = "\n\n".join(f"Chapter {i}.\nIt rained." for i in range(100))
-    (tmp_path / "text.txt").write_text(text)
+    (tmp_path / "text.txt").write_text(TEXT)
     (tmp_path / "vocab.txt").write_text("[PAD]\n")
     return DialOptions(
         output_dir=str(tmp_path / "out"),
@@ -71,6 +73,16 @@ def test_updates_are_counted_and_finished_runs_are_kept(
     ]
 
 
+def test_less_text_than_asked_for_is_refused(options, monkeypatch):
+    given = {
+        DialOptions: options.replace(megabytes=(1, 5)),
+        StudyData: StudyData(),
+    }
+    monkeypatch.setattr(dial.flags, "read", lambda x: given[x])
+    with pytest.raises(ValueError, match="text.txt has 1.1 MB; give a longer"):
+        dial.main()
+
+
 def test_all_sizes_are_scored_on_one_held_out_text(options, tmp_path):
     parts = {}
     for megabytes in (0.001, 1):
@@ -95,7 +107,7 @@ def test_another_text_in_the_same_folder_is_refused(
     monkeypatch.setattr(dial, "_inputs", lambda *_: (None, {}))
     given = {DialOptions: options, StudyData: StudyData()}
     dial.main()
-    (tmp_path / "text.txt").write_text("Another one.")
+    (tmp_path / "text.txt").write_text(f"Another one.\n{TEXT}")
     with pytest.raises(ValueError, match="out was begun with another text;"):
         dial.main()
 

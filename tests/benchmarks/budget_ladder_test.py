@@ -1,13 +1,13 @@
 import re
-import types
 
 import numpy as np
 import pytest
 
 from benchmarks.budget import ladder, report, rungs, weights
 from benchmarks.budget.inputs import Inputs
+from benchmarks.budget.ladder import LadderOptions
 from benchmarks.budget.rungs import LADDER, LAST, RUNGS
-from benchmarks.budget.runs import SEED, Runs, require_original
+from benchmarks.budget.runs import SEED, Runs
 from benchmarks.peers.cases import ORIGINAL
 from data.storage.json_files import write_json
 from modeling import checkpoints
@@ -25,18 +25,18 @@ def runs(tmp_path, monkeypatch):
     monkeypatch.setattr(
         Inputs, "seconds", lambda *a: SECONDS * (RATIO if a[-1] else 1)
     )
-    return Runs(
-        tmp_path / "ladder", given(tmp_path), str(tmp_path / "text.txt")
-    )
+    return Runs(given(tmp_path))
 
 
 def given(folder):
     """Options, whose files are in a folder."""
     for name in ("config.json", "vocab.txt", "text.txt"):
         (folder / name).write_text("{}")
-    return types.SimpleNamespace(
-        bert_config_file=str(folder / "config.json"),
+    return LadderOptions(
+        output_dir=str(folder / "ladder"),
+        text=str(folder / "text.txt"),
         vocab_file=str(folder / "vocab.txt"),
+        bert_config_file=str(folder / "config.json"),
         minutes=2.0,
         baseline_minutes=10.0,
     )
@@ -123,12 +123,11 @@ def test_attention_within_documents_is_timed_by_itself(inputs, monkeypatch):
 
 
 def test_the_original_must_be_there(tmp_path, monkeypatch):
-    path = tmp_path / "none"
-    monkeypatch.setattr("benchmarks.budget.runs._ORIGINAL_PYTHON", path)
+    monkeypatch.setattr(ladder, "python_of", lambda name: tmp_path / "none")
     with pytest.raises(
         ValueError, match="none does not exist; run `make peers"
     ):
-        require_original()
+        ladder.check(given(tmp_path))
 
 
 def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
@@ -136,13 +135,6 @@ def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
     error = "ladder was begun with another vocab_file; give another --output"
     with pytest.raises(ValueError, match=error):
         runs._inputs.check()
-
-
-def test_tasks_need_two_models_to_fine_tune(runs, tmp_path):
-    error = "not trained yet: original, no_dropout, quarter. Train first, with "
-    error += "--only=original,no_dropout,quarter"
-    with pytest.raises(ValueError, match=error):
-        ladder._finetune(tmp_path / "ladder", runs, None)
 
 
 def test_phases_share_the_time_and_change_the_settings(runs):
@@ -198,41 +190,6 @@ def test_layers_are_stacked_in_turns(tmp_path):
     values = [found.read(name(i))[0] for i in range(4)]
     assert values == [0, 1, 0, 1]
     assert found.read("bert/pooler/dense/bias")[0] == 9
-
-
-def test_both_programs_evaluate_the_last_rung(runs, monkeypatch):
-    """The original's flags only, its own checkpoint and the same records."""
-    place = runs.place(LAST, SEED)
-    folder = place / "phase_1"
-    checkpoints.write(str(folder / "model.ckpt-7"), {"x": np.ones(2)})
-    result = {"made_from": {}, "seconds": 9.0, "model": str(folder)}
-    write_json(str(place / "run.json"), result)
-    monkeypatch.setattr(Inputs, "records", lambda *_: "records")
-    commands = []
-
-    def run(log, *program, python, **flags):
-        commands.append((program, flags))
-        output = flags["output_dir"]
-        output.mkdir(parents=True)
-        values = {"global_step": 0, "loss": 5 + len(commands) / 1e4}
-        lines = [f"{name} = {value}\n" for name, value in values.items()]
-        (output / "eval_results.txt").write_text("".join(lines))
-
-    monkeypatch.setattr("benchmarks.budget.runs.run_with_log", run)
-    runs.evaluate_twice(LAST)
-    (ours, first), (original, second) = commands
-    assert ours == ("run_pretraining.py",)
-    assert original == ("benchmarks/peers/original.py", "run_pretraining")
-    assert first | {"output_dir": 0} == second | {"output_dir": 0}
-    assert first["init_checkpoint"] == str(folder / "model.ckpt-7")
-    assert "masking" not in first  # the original has no such flag
-    _, table, _ = report._of_evaluations(runs)
-    assert table.splitlines() == [
-        "| program | loss |",
-        "| --- | --- |",
-        "| ours | 5.0001 |",
-        "| original | 5.0002 |",
-    ]
 
 
 def test_the_report_has_means_spreads_and_only_what_is_done(runs, tmp_path):

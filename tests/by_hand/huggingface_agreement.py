@@ -151,10 +151,11 @@ def write_random(model, folder):
     write_weights(f"{folder}/bert_model.ckpt", model)
 
 
-def run_theirs(script, *arguments):
-    """Runs a script of this folder in transformers' environment."""
+def run_theirs(*arguments):
+    """Runs the other half in transformers' environment."""
+    script = Path(__file__).with_name("huggingface_agreement_theirs.py")
     subprocess.run(
-        [FLAGS.python, Path(__file__).with_name(script), *arguments],
+        [FLAGS.python, script, *arguments],
         env=os.environ | {"HF_HUB_OFFLINE": "1"},
         check=True,
     )
@@ -219,8 +220,7 @@ def compare(folder):
     ours = export_random_models(folder)
     if FLAGS.minilm:
         ours["MiniLM"] = export_minilm(folder)
-    script = "huggingface_agreement_theirs.py"
-    run_theirs(script, folder, FLAGS.minilm or "", *TEXTS)
+    run_theirs(folder, FLAGS.minilm or "", *TEXTS)
     exported, theirs, tokens = (
         dict(np.load(f"{folder}/{name}.npz"))
         for name in ("exported", "theirs", "tokens")
@@ -250,15 +250,15 @@ def compare(folder):
     return equal and worst <= TOLERANCE
 
 
-def start(compare):
-    """Compares in a temporary folder; exits with 1 if they do not agree."""
-    flags.DEFINE_string(
-        "python", str(ROOT / ".venv-peers/bin/python"), "Of `make peers`."
-    )
+def main(_):
+    """Exits with 1 if they do not agree."""
     with tempfile.TemporaryDirectory() as folder:
-        app.run(lambda _: sys.exit(not compare(folder)))
+        sys.exit(not compare(folder))
 
 
 if __name__ == "__main__":
     flags.DEFINE_string("minilm", None, "A folder of Hugging Face with BERT.")
-    start(compare)
+    flags.DEFINE_string(
+        "python", str(ROOT / ".venv-peers/bin/python"), "Of `make peers`."
+    )
+    app.run(main)

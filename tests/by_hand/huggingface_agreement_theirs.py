@@ -12,20 +12,18 @@ import numpy as np
 import torch
 import transformers
 
-
-def inputs_of(batch, ids="input_ids"):
-    """Their names of a batch; `ids` is our name of the wordpieces."""
-    names = {
-        "input_ids": ids,
-        "attention_mask": "input_mask",
-        "token_type_ids": "segment_ids",
-    }
-    return {n: torch.tensor(batch[ours]).long() for n, ours in names.items()}
+# Their name of an input -> ours.
+NAMES = {
+    "input_ids": "input_ids",
+    "attention_mask": "input_mask",
+    "token_type_ids": "segment_ids",
+}
 
 
 def logits_of(model, name, path):
     """Every output of a model for `batch.npz`, flat, one after the other."""
-    inputs = inputs_of(np.load(f"{path}/batch.npz"))
+    batch = np.load(f"{path}/batch.npz")
+    inputs = {n: torch.tensor(batch[x]).long() for n, x in NAMES.items()}
     if name == "BertForMultipleChoice":
         inputs = {k: v.reshape(len(v), 3, -1) for k, v in inputs.items()}
     with torch.no_grad():
@@ -41,15 +39,13 @@ def logits_of(model, name, path):
     return np.concatenate([x.numpy().ravel() for x in outputs])
 
 
-def load(path, name, **options):
+def load(path, name):
     """Loads a folder as users do; raises ValueError if tensors are missing."""
     cls = transformers.BertModel
     if name != "MiniLM":
         task = re.sub("^(Bert|Electra)For", "AutoModelFor", name)
         cls = getattr(transformers, task)
-    model, report = cls.from_pretrained(
-        path, output_loading_info=True, **options
-    )
+    model, report = cls.from_pretrained(path, output_loading_info=True)
     model.eval()
     if name != "MiniLM" and type(model).__name__ != name:
         raise ValueError(f"{path} was loaded as {type(model).__name__}")
