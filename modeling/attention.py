@@ -140,9 +140,10 @@ class SelfAttention(layers.DropoutLayer):
         key = self._split_heads(self.key(x), bias, length)
         value = self._split_heads(self.value(x), bias, length)
         scale = tf.constant(self.head_size**-0.5, query.dtype)
-        # A product in float16 may overflow, and on a GPU each operation on the
-        # scores is a pass over them. A CPU fuses them with the product.
+        # A product in float16 may overflow, and each operation on the scores is
+        # a pass over them: only a CPU's inference fuses them with the product.
         scales_queries = query.dtype == tf.float16 or has_gpu()
+        scales_queries |= kernels.current() in kernels.TRAINING
         if scales_queries:
             query *= scale
         # [B, N, Q, T]. All in the compute dtype, which a CPU fuses.
