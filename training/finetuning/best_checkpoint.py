@@ -173,8 +173,11 @@ class BestCheckpoint:
 
     def _require_same_dev(self) -> None:
         before = self._record.get("dev", self._dev)
-        pairs = itertools.zip_longest(before, self._dev, fillvalue={})
-        changed = [x for pair in pairs for x in manifests.changes(*pair)]
+        changed = []
+        for old, new in itertools.zip_longest(before, self._dev, fillvalue={}):
+            # An older version knew fewer facts.
+            known = {name: new.get(name) for name in old or new}
+            changed += manifests.changes(old, known)
         if changed:
             raise ValueError(
                 f"{self._path}: the best weights were chosen on another dev "

@@ -108,8 +108,9 @@ class Run:
     def finish(self) -> Results:
         """Makes the records, trains and evaluates as asked."""
         options, best, sizes = self._options, self._best, self._sizes
-        train = self._train and self._train_records()
-        dev = self._dev and self._records("dev", self._dev)
+        train, dev = self._train and self._train_records(), None
+        if pairs := self._dev:
+            dev = self._records("dev", pairs, pairs_sha256=pairs.sha256)
         model, scored = self._make_model(train), {}
 
         def write(step: int, **more: Any) -> Results:
