@@ -18,7 +18,7 @@ from data.storage import files, manifests
 from data.storage.json_files import find_json, write_json
 from modeling.checkpoints.model_folder import BEST
 from training.config.finetuning_options import FinetuningOptions
-from training.finetuning.metric_values import Results, flat, goodness, value_of
+from training.finetuning.metric_values import Results, flat, goodness
 from training.loop.checkpointing import CheckpointManager
 
 _RECORD = "best_checkpoint.json"
@@ -34,8 +34,8 @@ class BestCheckpoint:
     evaluations, the first is kept.
 
     `names` are set -> names of the metrics of an evaluation; {} = nothing is
-    evaluated. `metric` is as `value_of` takes it; "" = the last weights are
-    used. Raises ValueError if the metric is unknown, or output_dir holds a
+    evaluated. `metric` is a name of `metric_values.flat`; "" = the last weights
+    are used. Raises ValueError if the metric is unknown, or output_dir holds a
     choice by another one.
     """
 
@@ -188,7 +188,7 @@ class BestCheckpoint:
     def _value(self, entry: Mapping[str, Any]) -> float:
         """The metric's value in an entry of the history."""
         results = {name: x for name, x in entry.items() if name != "step"}
-        return value_of(results, self.metric)
+        return flat(results)[self.metric]
 
     def _keep(self, entry: Mapping[str, Any], history: list[dict]) -> None:
         """Records an evaluation, and keeps the weights if they are best."""
@@ -248,7 +248,7 @@ class BestCheckpoint:
 
 
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:
-    """The name that `value_of` takes; refuses a metric that is not computed."""
+    """The metric's name in `flat`; refuses one that is not computed."""
     known = list(flat({s: dict.fromkeys(n, 0.0) for s, n in names.items()}))
     first = next(iter(names), "")
     short = metric.removeprefix(f"{first}/")

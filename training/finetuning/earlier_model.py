@@ -45,9 +45,8 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
         # The same text has the same row.
         if facts[0] == facts[1] and files.exists(trained):
             _log_new(folder, trained, train, scorer)
-    if not first.has_heads(scorer.task.kind):
-        return {}
-    return scorer.score(first.new_labels)
+    answers = first.has_heads(scorer.task.kind)
+    return scorer.score(first.new_labels) if answers else {}
 
 
 def _log_new(
