@@ -98,15 +98,13 @@ class TextFeatures(FeatureOptions):
 
     `labels` are names of the C texts of an example. `target_size` is the length
     of `label_ids`, the score or the teacher's vector; 0 = there is neither.
-    `vectors_sha256` is the checksum of the teacher's vectors, `pairs_sha256`
-    that of the pairs that are evaluated; "" = there are none.
+    `vectors_sha256` is the checksum of the teacher's vectors.
     """
 
     kind: str = "texts"
     labels: tuple[str, ...] = ("text",)
     target_size: int = 0
     vectors_sha256: str = ""
-    pairs_sha256: str = ""
 
     @property
     def specs(self) -> tuple[FeatureSpec, ...]:

@@ -4,7 +4,6 @@ Axes: N texts, P pairs, Q queries, D documents.
 """
 
 import dataclasses
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -36,12 +35,6 @@ class PairSet:
     texts: Sequence[str]
     pairs: np.ndarray
     scores: Sequence[float]
-
-    @property
-    def sha256(self) -> str:
-        """The checksum of the pairs and their scores."""
-        told = repr((self.pairs.tolist(), self.scores))
-        return hashlib.sha256(told.encode()).hexdigest()
 
     def examples(self, set_name: str) -> Iterator[TextExample]:
         """Yields the texts, each as an example of its own."""

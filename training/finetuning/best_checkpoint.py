@@ -72,12 +72,14 @@ class BestCheckpoint:
         train_files: RecordFiles | None,
         dev: Iterable[RecordFiles] = (),
         num_examples: int | None = None,
+        **dev_facts: str,
     ) -> int:
         """Trains, resumes or, without records to train on, only loads.
 
         `evaluate` scores the current weights of a `Finetuning`; it takes their
-        step. Returns the step of the weights to use. Raises ValueError if
-        earlier weights were chosen on other `dev` records.
+        step. `dev_facts` are what `dev` is beside its records. Returns the
+        step of the weights to use. Raises ValueError if earlier weights were
+        chosen on another one.
         """
         self._finetuning, self._evaluate = finetuning, evaluate
         if not self.metric and files.exists(self._path):
@@ -93,7 +95,8 @@ class BestCheckpoint:
             # The run was killed before its first checkpoint, or its checkpoints
             # were removed. It starts again.
             self._record = {}
-        self._dev = [reuse.made_from(p) for one in dev for p in one.paths]
+        paths = [path for one in dev for path in one.paths]
+        self._dev = [reuse.made_from(path) | dev_facts for path in paths]
         if self._record:
             self._require_same_dev()
             self._forget_after(latest)
