@@ -94,9 +94,11 @@ class Progress(contextlib.AbstractContextManager):
         self._bar.close()
 
 
-def tracked(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
-    """Yields items and shows the progress."""
-    total = len(items) if isinstance(items, Sized) else None
+def tracked(
+    items: Iterable[T], description: str, unit: str, total: int | None = None
+) -> Iterator[T]:
+    """Yields items and shows the progress; `total` is known of a list."""
+    total = len(items) if isinstance(items, Sized) else total
     with Progress(description, total=total, unit=unit) as progress:
         for item in items:
             yield item

@@ -46,15 +46,12 @@ def surroundings(
     Half of the free room is for the words before. Room that one side does not
     need is used by the other.
     """
-
-    def widen_left(left: int, budget: int) -> int:
-        return bisect.bisect_left(places, places[left] - budget)
-
     free = room - (places[end] - places[start])
-    left = widen_left(start, free // 2)
+    left = bisect.bisect_left(places, places[start] - free // 2)
     budget = free - (places[start] - places[left])
     right = bisect.bisect_right(places, places[end] + budget) - 1
-    return widen_left(left, budget - (places[right] - places[end])), right
+    budget -= places[right] - places[end]
+    return bisect.bisect_left(places, places[left] - budget), right
 
 
 def words_of_rows(

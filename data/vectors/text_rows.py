@@ -115,14 +115,14 @@ class RowMaker:
         word_ids = [n - 1 for n in itertools.accumulate(begins)]
         return TextRow(index, tokens, ids, segments, words, word_ids, num_lost)
 
-    def single(self, text: str, index: int = 0) -> TextRow:
-        """Makes the row of a text faster: without tokens and words."""
+    def single(self, text: str) -> TextRow:
+        """Makes the row of a text faster: without index, tokens and words."""
         ids, vocab = self.tokenizer.encode(text), self.tokenizer.vocab
         kept, segment_ids = packing.add_special_tokens(
             ids[: self.max_seq_length - 2], [], vocab["[CLS]"], vocab["[SEP]"]
         )
         num_lost = len(ids) + 2 - len(kept)
-        return TextRow(index, [], kept, segment_ids, [], [], num_lost)
+        return TextRow(0, [], kept, segment_ids, [], [], num_lost)
 
     def _pieces(self, text: str) -> list[tuple[str, str, bool]]:
         """Returns wordpieces, their words, and whether each begins its word."""

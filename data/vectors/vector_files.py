@@ -193,6 +193,5 @@ def _add_line(archive, line):
     _add_array(archive, f"tokens_{i}", np.array(line.names))
     _add_array(archive, f"vectors_{i}", line.vectors)
     if line.attention is not None:
-        tokens = np.array(line.tokens)
-        _add_array(archive, f"attention_tokens_{i}", tokens)
+        _add_array(archive, f"attention_tokens_{i}", np.array(line.tokens))
         _add_array(archive, f"attention_{i}", line.attention)

@@ -24,7 +24,7 @@ def test_a_head_that_reads_the_pooler_needs_it(goldens, tmp_path, caplog):
     assert re.search(message, caplog.text)
     message = "has no bert/pooler/dense/.* for this task; train first"
     with pytest.raises(ValueError, match=message):
-        run.restore()
+        run.first.require_heads("classification")
 
 
 def test_heads_of_another_kind_do_not_answer(finished_classifier, tmp_path):

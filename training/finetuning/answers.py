@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from data.progress import Progress
+from data.progress import tracked
 from data.squad.answers import predict
 from data.squad.page import write_page
 from data.squad.predictions import Prediction, write_files
@@ -104,15 +104,10 @@ class QuestionScorer:
         self, outputs: Mapping[str, np.ndarray]
     ) -> Iterator[Prediction]:
         """Yields predictions in the order of the file, for a threshold of 0."""
-        scores, questions = self._scores(outputs), self.questions
+        scores, asked = self._scores(outputs), self.questions.converted
         at_zero = self._options.answers.replace(null_score_diff_threshold=0.0)
-        predictions = predict(questions.converted, scores, at_zero)
-        with Progress(
-            "answering", total=len(questions.examples), unit="questions"
-        ) as progress:
-            for prediction in predictions:
-                yield prediction
-                progress.advance()
+        predictions = predict(asked, scores, at_zero)
+        return tracked(predictions, "answering", "questions", len(asked))
 
     def _scores(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Returns start and end scores of whole windows: float32 [N, S, 2]."""

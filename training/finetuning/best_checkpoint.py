@@ -18,7 +18,7 @@ from data.storage import files, manifests
 from data.storage.json_files import find_json, write_json
 from modeling.checkpoints.model_folder import BEST
 from training.config.finetuning_options import FinetuningOptions
-from training.finetuning.metric_values import Results, flat, goodness, value_of
+from training.finetuning.metric_values import Results, flat, goodness
 from training.loop.checkpointing import CheckpointManager
 
 _RECORD = "best_checkpoint.json"
@@ -34,8 +34,8 @@ class BestCheckpoint:
     evaluations, the first is kept.
 
     `names` are set -> names of the metrics of an evaluation; {} = nothing is
-    evaluated. `metric` is as `value_of` takes it; "" = the last weights are
-    used. Raises ValueError if the metric is unknown, or output_dir holds a
+    evaluated. `metric` is a name of `metric_values.flat`; "" = the last weights
+    are used. Raises ValueError if the metric is unknown, or output_dir holds a
     choice by another one.
     """
 
@@ -72,12 +72,14 @@ class BestCheckpoint:
         train_files: RecordFiles | None,
         dev: Iterable[RecordFiles] = (),
         num_examples: int | None = None,
+        **dev_facts: str,
     ) -> int:
         """Trains, resumes or, without records to train on, only loads.
 
         `evaluate` scores the current weights of a `Finetuning`; it takes their
-        step. Returns the step of the weights to use. Raises ValueError if
-        earlier weights were chosen on other `dev` records.
+        step. `dev_facts` are what `dev` is beside its records. Returns the
+        step of the weights to use. Raises ValueError if earlier weights were
+        chosen on another one.
         """
         self._finetuning, self._evaluate = finetuning, evaluate
         if not self.metric and files.exists(self._path):
@@ -93,7 +95,8 @@ class BestCheckpoint:
             # The run was killed before its first checkpoint, or its checkpoints
             # were removed. It starts again.
             self._record = {}
-        self._dev = [reuse.made_from(p) for one in dev for p in one.paths]
+        paths = [path for one in dev for path in one.paths]
+        self._dev = [reuse.made_from(path) | dev_facts for path in paths]
         if self._record:
             self._require_same_dev()
             self._forget_after(latest)
@@ -173,8 +176,11 @@ class BestCheckpoint:
 
     def _require_same_dev(self) -> None:
         before = self._record.get("dev", self._dev)
-        pairs = itertools.zip_longest(before, self._dev, fillvalue={})
-        changed = [x for pair in pairs for x in manifests.changes(*pair)]
+        changed = []
+        for old, new in itertools.zip_longest(before, self._dev, fillvalue={}):
+            # An older version knew fewer facts.
+            known = {name: new.get(name) for name in old or new}
+            changed += manifests.changes(old, known)
         if changed:
             raise ValueError(
                 f"{self._path}: the best weights were chosen on another dev "
@@ -185,7 +191,7 @@ class BestCheckpoint:
     def _value(self, entry: Mapping[str, Any]) -> float:
         """The metric's value in an entry of the history."""
         results = {name: x for name, x in entry.items() if name != "step"}
-        return value_of(results, self.metric)
+        return flat(results)[self.metric]
 
     def _keep(self, entry: Mapping[str, Any], history: list[dict]) -> None:
         """Records an evaluation, and keeps the weights if they are best."""
@@ -245,7 +251,7 @@ class BestCheckpoint:
 
 
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:
-    """The name that `value_of` takes; refuses a metric that is not computed."""
+    """The metric's name in `flat`; refuses one that is not computed."""
     known = list(flat({s: dict.fromkeys(n, 0.0) for s, n in names.items()}))
     first = next(iter(names), "")
     short = metric.removeprefix(f"{first}/")

@@ -75,14 +75,13 @@ def of_run(
 def find(folder: str, weights: str, model: Any) -> Calibration:
     """Finds the calibration of a model in its folder or beside its weights.
 
-    `weights` is the path of the checkpoint, which the model has loaded; "" =
-    there is none. Returns the default one if there is none of these weights,
-    which a warning says if there is one of others. Raises ValueError if the
-    file is damaged.
+    `weights` is the path of the checkpoint, which the model has loaded. Returns
+    the default one if there is none of these weights, which a warning says if
+    there is one of others. Raises ValueError if the file is damaged.
     """
-    is_prefix = weights and not files.is_folder(weights)
-    other = model_folder.beside(weights) if is_prefix else weights
-    for place in dict.fromkeys((folder, other or folder)):
+    is_folder = files.is_folder(weights)
+    other = weights if is_folder else model_folder.beside(weights)
+    for place in dict.fromkeys((folder, other)):
         path = os.path.join(place, model_folder.CALIBRATION)
         saved = find_json(path, _NAMES, _REMEDY)
         if saved and saved["weights"] == _id_of(model):

@@ -5,7 +5,6 @@ They are computed once, because training reads each example several times.
 Source: Hinton et al., 2015, https://arxiv.org/abs/1503.02531.
 """
 
-import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -46,6 +45,7 @@ class Teacher:
         self, options: Any, tokenizer: FullTokenizer, task: Task | None = None
     ):
         distill, self.unlabeled = options.distillation, None
+        self._options = options.finetuning
         self.folder = distill.teacher_dir if options.do_train else ""
         # What its scores and their use depend on, as JSON returns it.
         self._facts, self.distillation = {}, None
@@ -68,16 +68,16 @@ class Teacher:
         """Returns `Start.check_input` that knows the teacher, too."""
         return lambda made_from: start.check_input({**made_from, **self._facts})
 
-    def add_scores(self, start: Start, *parts: RecordFiles) -> RecordFiles:
+    def add_scores(self, *parts: RecordFiles) -> RecordFiles:
         """Adds its scores to the records; see `teacher_scores.add_scores`."""
         folder = os.path.dirname(parts[0].paths[0])
         path = os.path.join(folder, "distilled.tf_record")
-        compute = functools.partial(self._logits, start.options)
-        how = self._facts, self._spec, compute
+        how = self._facts, self._spec, self._logits
         return teacher_scores.add_scores(path, *how, *parts)
 
-    def _logits(self, options: Any, records: RecordFiles) -> np.ndarray:
+    def _logits(self, records: RecordFiles) -> np.ndarray:
         """Its logits of every record, in the order of the file."""
+        options = self._options
         strategy = create_strategy(options.device)
         with strategy.scope():
             how = {"use_one_hot_embeddings": is_tpu(strategy)}

@@ -11,6 +11,7 @@ from data.records import reuse, tfrecord
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.tasks import Task
+from modeling.checkpoints import model_folder
 from training.finetuning.metric_values import Results
 from training.finetuning.task_scorer import TaskScorer
 
@@ -23,13 +24,15 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
     """Scores the weights of --init_checkpoint if they have any of the labels.
 
     They never answer with a label that they do not have. It also logs which
-    rows they were not trained on. Returns {} for weights of no such label.
+    rows they were not trained on. Returns {} for weights of no such label, or
+    of another kind of task.
     """
     first = scorer.finetuning.first
     if not first:
         return {}
-    is_folder = files.is_folder(first.path)
-    folder = first.path if is_folder else os.path.dirname(first.path)
+    folder = first.path
+    if not files.is_folder(folder):
+        folder = model_folder.beside(folder)
     trained = os.path.join(folder, "train.tf_record")
     if before := reuse.num_examples(trained):
         path = train.paths[0]
@@ -42,7 +45,8 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
         # The same text has the same row.
         if facts[0] == facts[1] and files.exists(trained):
             _log_new(folder, trained, train, scorer)
-    return scorer.score(first.new_labels) if first.has_heads else {}
+    answers = first.has_heads(scorer.task.kind)
+    return scorer.score(first.new_labels) if answers else {}
 
 
 def _log_new(

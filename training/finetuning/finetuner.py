@@ -150,11 +150,10 @@ class Finetuning:
     def restore(self) -> int:
         """Loads the newest checkpoint of output_dir; returns its step.
 
-        Step 0 = the weights of init_checkpoint, if there is no checkpoint.
-        Raises ValueError if there are no trained weights, or they do not fit.
+        Step 0 = the weights of init_checkpoint, if there is no checkpoint;
+        `Start` has refused those without a head. Raises ValueError if a
+        checkpoint does not fit.
         """
-        if self.first and not self.manager.steps():
-            self.first.require_heads()
         with self._strategy.scope():
             return self._start.restore(self._weights)
 

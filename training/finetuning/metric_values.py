@@ -16,14 +16,8 @@ def goodness(metric: str, value: float) -> float:
     return -value if metric.endswith(("loss", "error")) else value
 
 
-def value_of(results: Results, metric: str) -> float:
-    """A metric's value: `METRIC` of the first set, or `SET/METRIC`."""
-    set_name, _, name = metric.rpartition("/")
-    return results[set_name or next(iter(results))][name]
-
-
 def flat(results: Results) -> dict[str, float]:
-    """Results as one table; the names are those that `value_of` takes."""
+    """Results as one table: `METRIC` of the first set, or `SET/METRIC`."""
     return {
         f"{set_name}/{metric}" if number else metric: value
         for number, (set_name, scores) in enumerate(results.items())

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from training.config.finetuning_options import ClassifierOptions
-from training.finetuning.metric_values import Results, goodness, value_of
+from training.finetuning.metric_values import Results, flat, goodness
 
 
 class Trial(NamedTuple):
@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
     def value(self, metric: str) -> float:
         """Its score; nan if it failed."""
-        return value_of(self.results, metric) if self.results else math.nan
+        return flat(self.results)[metric] if self.results else math.nan
 
 
 def summarize(trials: Sequence[Trial], metric: str) -> Iterator[list]:

@@ -75,9 +75,7 @@ class Records:
                 "Short rows: each update reads %d rows of %d wordpieces.",
                 *(place["batch_size"], self._options.max_seq_length // 2),
             )
-            batches = batches.map(
-                short_rows.halved, tf.data.AUTOTUNE, deterministic=True
-            )
+            batches = input_pipeline.mapped(batches, short_rows.halved)
         return self._completed(batches, self._maskers[short], **place)
 
     def evaluation_batches(self, shard: Shard) -> tf.data.Dataset:

@@ -17,11 +17,11 @@ from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files, manifests
 from modeling import objectives
-from modeling.checkpoints import tf1
 from modeling.config import BertConfig
 from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
 from training.loop.checkpointing import CheckpointManager
+from training.pretraining import text_size
 
 _LABELS = "next_sentence_labels"
 # Flags without which the variables of a run's model are other ones.
@@ -234,9 +234,7 @@ def of_manifest(opened: RecordFiles) -> dict[str, Any]:
 
 def require_same_objective(options: PretrainingOptions) -> None:
     """Refuses another objective than that of the run that goes on."""
-    places = options.train.output_dir, options.train.continue_from
-    folder = next((x for x in places if x and tf1.has_run(x)), None)
-    if not folder:
+    if not (folder := text_size.run_before(options)):
         return
     before = CheckpointManager(folder).made_from()
     now = made_from(options, None)

@@ -17,6 +17,12 @@ from training.start.source import Source
 FEW_WORDPIECES = 5_000
 
 
+def run_before(options: PretrainingOptions) -> str | None:
+    """The folder of the run that is resumed or continued; None = a new run."""
+    places = options.train.output_dir, options.train.continue_from
+    return next((x for x in places if x and tf1.has_run(x)), None)
+
+
 def with_vocab_size(
     options: PretrainingOptions, config: BertConfig, source: Source
 ) -> BertConfig:
@@ -27,16 +33,15 @@ def with_vocab_size(
     """
     if source.path:
         return config
-    size, train = _vocab_size(options), options.train
-    for folder in filter(None, (train.output_dir, train.continue_from)):
+    size = _vocab_size(options)
+    if folder := run_before(options):
         path = os.path.join(folder, model_folder.CONFIG)
-        if tf1.has_run(folder):
-            # The original keeps no configuration.
-            is_there = files.exists(path)
-            kept = is_there and BertConfig.from_json_file(path).vocab_size
-            if size and kept in vocabulary.padded_sizes(size):
-                return dataclasses.replace(config, vocab_size=kept)
-            return config
+        # The original keeps no configuration.
+        is_there = files.exists(path)
+        kept = is_there and BertConfig.from_json_file(path).vocab_size
+        if size and kept in vocabulary.padded_sizes(size):
+            return dataclasses.replace(config, vocab_size=kept)
+        return config
     if not size or config.vocab_size in vocabulary.padded_sizes(size):
         return config
     # Differs from the original: it makes a model of the size in

@@ -226,7 +226,7 @@ class Run:
             parts = [train]
             if teacher.unlabeled:
                 parts.append(records(teacher.unlabeled, "test", "unlabeled"))
-            train = teacher.add_scores(self._start, *parts)
+            train = teacher.add_scores(*parts)
         return Inputs(task, train, made["eval"], made["predict"])
 
     def finish(self, inputs: Inputs) -> Outcome:

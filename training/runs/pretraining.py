@@ -226,9 +226,7 @@ class Run:
         has_run = bool(start.manager.steps())
         start.keep()
         if options.vocab_file:
-            before, given = options.train.continue_from, options.given or ()
-            if has_run:
-                before = options.train.output_dir
+            before, given = text_size.run_before(options), options.given or ()
             said = dict(Source(before).tokenizer_flags)
             if train:
                 names = {"do_lower_case", "never_split"}.intersection(given)

@@ -218,7 +218,7 @@ class Run:
         specs = feature_specs(windows.max_seq_length, is_training)
         record_files = open_records([path], specs, limits=limits)
         if is_training and self._teacher.folder:
-            record_files = self._teacher.add_scores(self._start, record_files)
+            record_files = self._teacher.add_scores(record_files)
         return record_files, report
 
     def make_model(self) -> Finetuning:

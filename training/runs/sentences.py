@@ -108,8 +108,11 @@ class Run:
     def finish(self) -> Results:
         """Makes the records, trains and evaluates as asked."""
         options, best, sizes = self._options, self._best, self._sizes
-        train = self._train and self._train_records()
-        dev = self._dev and self._records("dev", self._dev)
+        train, dev, facts = self._train and self._train_records(), None, {}
+        if pairs := self._dev:
+            dev = self._records("dev", pairs)
+            told = repr((pairs.pairs.tolist(), pairs.scores)).encode()
+            facts["pairs_sha256"] = hashlib.sha256(told).hexdigest()
         model, scored = self._make_model(train), {}
 
         def write(step: int, **more: Any) -> Results:
@@ -127,7 +130,7 @@ class Run:
             return write(step)
 
         results, dev_files = {}, filter(None, [dev])
-        step = best.train(model, evaluate, train, dev_files)
+        step = best.train(model, evaluate, train, dev_files, **facts)
         if dev:
             # An evaluation while training may be the last one, of other
             # weights.

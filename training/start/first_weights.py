@@ -62,6 +62,7 @@ class FirstWeights:
     ):
         self._source, self.path = source, source.path
         self.head = source.folder.head if source.folder else {}
+        self._kind = source.folder.kind if source.folder else None
         weights = source.folder.weights if source.folder else source.path
         self._checkpoint = checkpoints.open_checkpoint(weights)
         self._labels = labels
@@ -159,19 +160,20 @@ class FirstWeights:
                 "--output_dir."
             )
 
-    @property
-    def has_heads(self) -> bool:
-        """Whether the output layer is loaded, at least for some labels."""
-        return not self._missing
+    def has_heads(self, kind: str | None) -> bool:
+        """Whether the output layer answers a kind, at least some labels."""
+        return not self._missing and self._is_of(kind)
 
-    def require_heads(self, kind: str | None = None) -> None:
-        """Raises ValueError if heads are missing, or of others than asked."""
-        theirs = self._source.folder and self._source.folder.kind
+    def _is_of(self, kind: str | None) -> bool:
         # Heads of numbers and of choices have one shape.
-        if kind and theirs not in (None, kind):
+        return None in (kind, self._kind) or kind == self._kind
+
+    def require_heads(self, kind: str | None) -> None:
+        """Raises ValueError if heads are missing, or of others than asked."""
+        if not self._is_of(kind):
             raise ValueError(
-                f"--init_checkpoint={self.path} is of the kind {theirs}, not "
-                f"{kind}; train first (--do_train), or give another model."
+                f"--init_checkpoint={self.path} is of the kind {self._kind}, "
+                f"not {kind}; train first (--do_train), or give another model."
             )
         if self._rows.are_others:
             raise ValueError(

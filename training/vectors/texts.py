@@ -98,7 +98,7 @@ class TextVectors:
         if second := "".join(texts[1:]):
             require_pairs(self.loaded.config, f"texts[{number}]")
         first, second = map(whole_characters, (texts[0], second))
-        return self._rows.pair(first, second, number)
+        return self._rows.pair(first, second)
 
     def encode(
         self,
@@ -125,8 +125,8 @@ class TextVectors:
 
     def rows(self, texts: Iterable[str], prompt: str) -> Iterator[TextRow]:
         """Yields the rows of texts, with a prompt before each."""
-        for number, text in enumerate(texts):
-            yield self._rows.single(whole_characters(prompt + text), number)
+        for text in texts:
+            yield self._rows.single(whole_characters(prompt + text))
 
     def sentence_extractor(self, batch_size: int) -> Extractor:
         """Returns what computes the model's own vectors before `finished`."""

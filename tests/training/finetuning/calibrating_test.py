@@ -193,4 +193,4 @@ def test_a_damaged_calibration_is_refused(fitted, tmp_path):
     ):
         (tmp_path / "calibration.json").write_text(json.dumps(facts | damage))
         with pytest.raises(ValueError, match="damaged.*--calibrate, or remove"):
-            calibrating.find(str(tmp_path), "", model)
+            calibrating.find(str(tmp_path), str(tmp_path), model)

@@ -12,6 +12,7 @@ from data.finetuning.long_text import LongTextOptions
 from modeling import checkpoints
 from tests.support.classifier_support import WORDS, write_table
 from tests.support.finished_runs import CLASSIFIER
+from tests.support.model_folder_support import change_description
 from tests.support.run_files import json_lines_in
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
@@ -171,14 +172,22 @@ def test_a_finished_model_is_scored_before_it_is_trained_further(
 def test_records_of_an_earlier_model_may_be_gone(
     goldens, tmp_path, finished_classifier, caplog, asked
 ):
+    """Here it is named by its best weights, and has a head of another kind."""
     caplog.set_level("INFO", logger="absl")
     old = shutil.copytree(finished_classifier, tmp_path / "old") / "out"
     (old / "train.tf_record").unlink()
+    (old / "best").mkdir()
+    for path in old.glob("model.ckpt-*"):
+        path.rename(old / "best" / path.name)
+    change_description(old, kind="multilabel")
     write_table(tmp_path / "data", "single")
-    given = {"init_checkpoint": str(old), "num_train_epochs": 1.0}
+    (best,) = old.glob("best/*.index")
+    given = {"init_checkpoint": str(best.with_suffix(""))}
+    given["num_train_epochs"] = 1.0
     classifier.run(options_of(goldens, tmp_path, finetuning=given))
-    assert f"t={old} was trained on 24 examples" in caplog.text
+    assert f"/{best.stem} was trained on 24 examples" in caplog.text
     assert "train set:" not in caplog.text
+    assert asked == []
 
 
 def said_of(caplog, set_name):
