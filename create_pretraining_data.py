@@ -24,7 +24,7 @@ from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.beam_runner import beam_runner
-from data.settings import Settings, optional, setting
+from data.settings import Settings, amount, optional, setting
 from data.storage import files, manifests
 from data.text import vocabulary
 from training import program
@@ -62,12 +62,11 @@ class CreationOptions(Settings):
     )
     recipe: Recipe
     text: tfds_text.TfdsText
-    num_processes: int = setting(
+    num_processes: int = amount(
         0,
         "[new] Number of processes that convert text of any size with constant "
         "memory. 0 = hold all text in memory, as the original. The flags "
         f"{', '.join(_STREAMING_ONLY)} need 1 or more.",
-        least=0,
     )
     runner: str | None = optional(
         "[new] Write the shards on Apache Beam (requirements-beam.txt), with "

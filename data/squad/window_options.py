@@ -1,6 +1,6 @@
 """Options of the windows and of the answers."""
 
-from data.settings import Settings, positive, setting
+from data.settings import Settings, positive, setting, switch
 
 # The score difference of a question whose only candidate is "".
 LARGE_SCORE = 1_000_000.0
@@ -36,15 +36,14 @@ class WindowOptions(Settings, kw_only=False):
 class AnswerOptions(Settings, kw_only=False):
     """How answers are chosen."""
 
-    n_best_size: int = setting(
+    n_best_size: int = positive(
         20,
         "Answers kept in nbest_predictions.json, and the number of best starts "
         "and ends in each window that they are made of.",
-        least=1,
     )
     max_answer_length: int = positive(30, "Most wordpieces of an answer.")
-    version_2_with_negative: bool = setting(
-        False, "Whether questions may have no answer, as in SQuAD 2.0."
+    version_2_with_negative: bool = switch(
+        "Whether questions may have no answer, as in SQuAD 2.0."
     )
     null_score_diff_threshold: float | None = setting(
         0.0,

@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -351,8 +352,7 @@ def open_whole(path: str) -> Iterator[IO[bytes]]:
 def copy(source: str, path: str) -> None:
     """Copies a file; replaces a file that has the new name."""
     with open_whole(path) as new, open_read(source) as old:
-        while chunk := old.read(_CHUNK_BYTES):
-            new.write(chunk)
+        shutil.copyfileobj(old, new, _CHUNK_BYTES)
 
 
 def write_text(path: str, text: str) -> None:

@@ -27,7 +27,7 @@ def check_share(share: float, files: TableFiles) -> None:
 
 
 def dev_places(
-    rows: Iterable[tuple[Sequence[str], str]], share: float, seed: int = _SEED
+    rows: Iterable[tuple[Sequence[str], str]], share: float
 ) -> list[int]:
     """Draws the rows of a dev set by a hash of each row's text.
 
@@ -43,7 +43,7 @@ def dev_places(
     learned: Counter = Counter()
     for place, (names, text) in enumerate(rows):
         labels.append(tuple(names) or ("",))
-        if (value := _hash(text, seed)) < share:
+        if (value := _hash(text)) < share:
             drawn.setdefault(value, []).append(place)
         else:
             learned.update(labels[place])
@@ -63,7 +63,7 @@ def dev_places(
     return chosen
 
 
-def _hash(text: str, seed: int) -> float:
+def _hash(text: str) -> float:
     """Returns a number from 0 to below 1, the same for the same text."""
-    digest = hashlib.blake2b(f"{seed} {text}".encode(), digest_size=6).digest()
+    digest = hashlib.blake2b(f"{_SEED} {text}".encode(), digest_size=6).digest()
     return int.from_bytes(digest) / 2**48

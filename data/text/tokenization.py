@@ -68,19 +68,28 @@ class FullTokenizer:
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case)
         self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
-        # Caches for the parts between white space ("dog's."), and for their
-        # words ("dog").
-        self._pieces_of_word = _Memo(self.wordpiece_tokenizer.tokenize)
-        self._pieces = _Memo(self._cut)
+        # Caches for words ("dog"), and for the parts between white space
+        # ("dog's.").
+        self._pieces = _Memo(self.wordpiece_tokenizer.tokenize)
         self._ids = _Memo(self._cut_to_ids)
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Cuts text (bytes are read as UTF-8) into WordPieces."""
-        return self._parts(self._pieces, text, whole=str)
+        words = self.words(convert_to_unicode(text))
+        return [piece for _, pieces in words for piece in pieces]
 
     def encode(self, text: str | bytes) -> list[int]:
         """Equals `convert_tokens_to_ids(tokenize(text))`, but faster."""
-        return self._parts(self._ids, text, whole=self.vocab.__getitem__)
+        ids = []
+        for part, is_token in self._divided(convert_to_unicode(text)):
+            if is_token:
+                ids.append(self.vocab[part])
+                continue
+            if not part.isprintable():
+                part = _JOINING.sub("", part)
+            parts = map(self._ids.__getitem__, part.split())
+            ids.extend(chain.from_iterable(parts))
+        return ids
 
     def words(self, text: str) -> list[tuple[str, list[str]]]:
         """Returns words and punctuation as in a text, each with its pieces."""
@@ -90,7 +99,7 @@ class FullTokenizer:
                 found.append((part, [part]))
                 continue
             for word in self.basic_tokenizer.tokenize(part):
-                found.append((word, self.wordpiece_tokenizer.tokenize(word)))
+                found.append((word, list(self._pieces[word])))
         return found
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -123,28 +132,10 @@ class FullTokenizer:
         """Looks up the tokens of ids (see `convert_by_vocab`)."""
         return convert_by_vocab(self.inv_vocab, ids)
 
-    def _parts(
-        self, parts_of_word: "_Memo", text: str | bytes, whole: Callable
-    ) -> list[Any]:
-        """Joins the parts of all words and the tokens of `never_split`."""
-        parts = []
-        for part, is_token in self._divided(convert_to_unicode(text)):
-            if is_token:
-                parts.append(whole(part))
-                continue
-            if not part.isprintable():
-                part = _JOINING.sub("", part)
-            words = map(parts_of_word.__getitem__, part.split())
-            parts.extend(chain.from_iterable(words))
-        return parts
-
-    def _cut(self, text: str) -> list[str]:
-        words = self.basic_tokenizer.tokenize(text)
-        pieces = map(self._pieces_of_word.__getitem__, words)
-        return list(chain.from_iterable(pieces))
-
     def _cut_to_ids(self, text: str) -> list[int]:
-        return self.convert_tokens_to_ids(self._cut(text))
+        words = self.basic_tokenizer.tokenize(text)
+        pieces = map(self._pieces.__getitem__, words)
+        return self.convert_tokens_to_ids(chain.from_iterable(pieces))
 
 
 class BasicTokenizer:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from data.settings import Settings, positive, setting
+from data.settings import Settings, amount, positive, setting
 from data.storage import files
 from data.storage.json_files import find_json, read_json
 
@@ -54,10 +54,8 @@ class LearningOptions(Settings):
     reserved_tokens: list[str] = setting(
         SPECIAL_TOKENS, "Tokens at the head of the vocabulary, [PAD] first."
     )
-    num_unused: int = setting(
-        0,
-        "[unusedN] tokens after [PAD]; 99 as in the released vocabularies.",
-        least=0,
+    num_unused: int = amount(
+        0, "[unusedN] tokens after [PAD]; 99 as in the released vocabularies."
     )
     min_frequency: int = positive(
         2, "How often a piece must occur in the text."

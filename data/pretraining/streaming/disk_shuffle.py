@@ -35,12 +35,9 @@ def shuffled(
         buckets = [os.path.join(folder, f"{i:05d}") for i in range(num_buckets)]
         for records in blocks:
             numbers = rng.integers(num_buckets, size=len(records))
-            order = np.argsort(numbers, kind="stable")
-            starts = np.searchsorted(numbers[order], np.arange(num_buckets))
-            parts = np.split(order, starts[1:])
-            for bucket, some in zip(buckets, parts, strict=True):
-                if len(some):
-                    _append(bucket, [records[i] for i in some])
+            for number in np.unique(numbers):
+                places = np.flatnonzero(numbers == number)
+                _append(buckets[number], [records[i] for i in places])
         for bucket in filter(os.path.exists, buckets):
             records = list(tfrecord.read_records(bucket))
             os.remove(bucket)

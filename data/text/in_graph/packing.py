@@ -126,12 +126,8 @@ def substrings(
     `starts` and `ends` (exclusive) are int32 [B, M]. Bytes that are not UTF-8
     are dropped.
     """
-    letters = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-    shift = letters.row_starts()[:, tf.newaxis]
-    parts = slices(
-        letters.values,
-        tf.reshape(shift + tf.cast(starts, tf.int64), [-1]),
-        tf.reshape(shift + tf.cast(ends, tf.int64), [-1]),
+    texts = tf.strings.unicode_transcode(
+        texts, "UTF-8", "UTF-8", errors="ignore"
     )
-    cut = tf.strings.unicode_encode(parts, "UTF-8")
-    return tf.reshape(cut, tf.shape(starts))
+    sizes = ends - starts
+    return tf.strings.substr(texts[:, tf.newaxis], starts, sizes, "UTF8_CHAR")

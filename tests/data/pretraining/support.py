@@ -10,6 +10,7 @@ from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.corpus import read_block
 from data.records import tfrecord
+from data.storage import files
 
 CLS, SEP, MASK = 2, 3, 4
 # Ids 20 to 29 continue a word.
@@ -78,10 +79,7 @@ def recipe_of(vocab_file, compression="none", split_sentences=False, **options):
 
 
 def shard_names(folder, num_shards):
-    return [
-        str(folder / f"out-{i:05d}-of-{num_shards:05d}")
-        for i in range(num_shards)
-    ]
+    return files.expand_shards(f"{folder}/out@{num_shards}")
 
 
 def write(inputs, folder, recipe, num_shards=2, **arguments):

@@ -4,7 +4,6 @@ import tensorflow as tf
 
 from data.records import feature_spec, reading
 from data.records.feature_spec import FeatureSpec
-from tests.support.records_support import write_examples
 
 SPECS = (
     FeatureSpec("ids", 3, flag="max_seq_length"),
@@ -71,16 +70,6 @@ def test_records_of_another_kind_are_refused(spec, message):
 def test_text_is_no_record():
     with pytest.raises(ValueError, match="is missing .* record has none: wr"):
         reading.check_record(SPECS, "in.rec", b"\xff\xff text")
-
-
-def test_a_cut_gzip_file_is_refused(tmp_path):
-    # tf.data takes the cut for the end of the file: it reads fewer records.
-    path = tmp_path / "cut"
-    columns = {"ids": [[0, 1, 2]] * 3, "weights": [[0.0, 1.0]] * 3}
-    write_examples(path, SPECS, columns, "gzip")
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="cut: record .* is cut short or dam"):
-        reading.count_records(str(path))
 
 
 def test_an_empty_or_missing_file_is_refused(tmp_path):

@@ -6,7 +6,6 @@ import tensorflow_datasets as tfds
 
 from data.squad.articles import SquadData
 from data.squad.examples import read_examples
-from tests.data.squad.support import write_paragraph
 from tests.support.tfds_support import TEXT, prepare
 
 
@@ -48,13 +47,6 @@ def test_bad_json_is_an_error(tmp_path, text, message):
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="none.json: no such SQuAD fi"):
         contents(tmp_path / "none.json")
-
-
-def test_the_checksum_is_that_of_the_content(tmp_path):
-    first = write_paragraph(tmp_path / "a.json", "a b")
-    again = write_paragraph(tmp_path / "b.json", "a b")
-    other = write_paragraph(tmp_path / "c.json", "a c")
-    assert first.sha256 == again.sha256 != other.sha256
 
 
 SQUAD = {

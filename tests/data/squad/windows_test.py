@@ -103,20 +103,6 @@ def test_windows_to_train_equal_the_original_s(goldens, tokenizer, version):
     )
 
 
-def test_a_window_without_the_answer_trains_on_position_0(tmp_path, tokenizer):
-    asked = question("1", "a", [("i", 16)])
-    data = write_paragraph(tmp_path / "a.json", "a b c d e f g h i j", asked)
-    report = SquadReport()
-    ((_, windows),) = convert(data, tokenizer, SMALL, True, report)
-    places = [(window.doc_start, window.doc_length) for window in windows]
-    assert places == [(0, 5), (4, 5), (8, 2)]
-    labels = [window.labels for window in windows]
-    assert labels == [(0, 0, 0), (7, 7, 0), (3, 3, 0)]
-    assert report == SquadReport(
-        num_examples=1, num_windows=3, num_without_answer=1
-    )
-
-
 def answer_of(tmp_path, tokenizer, context, answer, first):
     """The wordpieces trained on as an answer in the one window."""
     asked = question("1", "a", [(answer, first)])

@@ -96,14 +96,6 @@ def test_lines(tmp_path, text, lines):
     assert list(files.read_lines(str(tmp_path / "text"))) == lines
 
 
-def test_one_line_is_decoded():
-    place = "corpus.txt", 17
-    assert files.decode_line("schön\r\n".encode(), *place) == "schön"
-    assert files.decode_line(b"no end", *place) == "no end"
-    with pytest.raises(ValueError, match="^corpus.txt, line 17: byte 4.*0xf6"):
-        files.decode_line(b"sch\xf6n\n", *place)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

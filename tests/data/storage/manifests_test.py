@@ -1,5 +1,3 @@
-import hashlib
-
 import pytest
 
 from data.storage import manifests
@@ -12,14 +10,6 @@ def test_a_manifest_of_other_content_does_not_count(tmp_path, text):
     assert manifests.read(str(path)) == {}
 
 
-def test_a_manifest_is_read(tmp_path):
-    path = str(tmp_path / "manifest.json")
-    assert manifests.read(path) == {}
-    content = {"made_from": {"seed": 1}, "counts": 2}
-    (tmp_path / "manifest.json").write_text(str(content).replace("'", '"'))
-    assert manifests.read(path) == content
-
-
 def test_an_option_that_is_not_set_is_no_change():
     before, now = {"seed": 1}, {"seed": 1, "stride": 0, "never_split": []}
     assert manifests.changes(before, now) == []
@@ -27,15 +17,6 @@ def test_an_option_that_is_not_set_is_no_change():
     assert manifests.changes(before, now | {"stride": 3}) == [
         "stride None -> 3"
     ]
-
-
-def test_a_complete_file_has_its_size_and_checksum(tmp_path):
-    path = tmp_path / "file"
-    checksum = hashlib.sha256(b"abc").hexdigest()
-    assert not manifests.is_complete(str(path), checksum)
-    path.write_bytes(b"abc")
-    assert manifests.is_complete(str(path), checksum)
-    assert not manifests.is_complete(str(path), "0" + checksum[1:])
 
 
 @pytest.mark.parametrize(

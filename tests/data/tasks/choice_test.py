@@ -83,39 +83,28 @@ def test_a_race_folder_may_have_any_name(tmp_path, name):
     assert len(list(race.examples("dev"))) == 4
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"answers": ["A"]}, r"questions, .* \[2, 2, 1\]; expected"),
-        ({"answers": ["A", "E"]}, "question 2: .* answer 'E', .* one of A, B"),
-        ({"answers": "AC"}, "expected a text"),
-        ({"options": [["a"] * 4, ["b"]]}, r"question 2: .*\['b'\].* 4 texts"),
-        ({"options": ["abcd", "efgh"]}, "question 1: .*'abcd'.* 4 texts"),
-        ({"options": [["a"] * 4, [1, 2, 3, 4]]}, "question 2: .* 4 texts"),
-        ({"article": None}, "expected a text"),
-        ({"questions": 3}, "expected a text"),
-        ({"questions": ["It is _ .", None]}, "question 2: .*expected a text"),
-    ],
-)
-def test_a_wrong_article_is_an_error_with_its_file(tmp_path, changed, message):
-    text = json.dumps(RACE | {"id": "x"} | changed)
-    with pytest.raises(ValueError, match=f"dev/middle/1.txt.*{message}"):
-        read_damaged(tmp_path, text)
+def article(**changed):
+    return json.dumps(RACE | {"id": "x"} | changed)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "; expected article, questions, options"),
-        ('{"id": "x"}', "no article, questions, options, ans"),
+        (article(answers=["A"]), r"questions, .* \[2, 2, 1\]; expected"),
+        (article(answers=["A", "E"]), "question 2: .* 'E', .* one of A, B"),
+        (article(answers="AC"), "expected a text"),
+        (article(options=[["a"] * 4, ["b"]]), r"n 2: .*\['b'\].* 4 texts"),
+        (article(options=["abcd", "efgh"]), "question 1: .*'abcd'.* 4 texts"),
+        (article(options=[["a"] * 4, [1, 2, 3, 4]]), "n 2: .* 4 texts"),
+        (article(article=None), "expected a text"),
+        (article(questions=3), "expected a text"),
+        (article(questions=["It is _ .", None]), "n 2: .*expected a text"),
+        ("{", " is damaged: .*; expected article, questions, options"),
+        ('{"id": "x"}', " is damaged: .*no article, questions, options, ans"),
     ],
 )
-def test_a_damaged_article_is_an_error_with_its_file(tmp_path, text, message):
-    with pytest.raises(ValueError, match=f"1.txt is damaged: .*{message}"):
-        read_damaged(tmp_path, text)
-
-
-def read_damaged(folder, text):
+def test_a_wrong_article_is_an_error_with_its_file(tmp_path, text, message):
     files = race_files() | {"dev/middle/1.txt": text}
-    race = get_task("race", write_files(folder, files))
-    return list(race.examples("dev"))
+    race = get_task("race", write_files(tmp_path, files))
+    with pytest.raises(ValueError, match=f"dev/middle/1.txt.*{message}"):
+        list(race.examples("dev"))

@@ -1,4 +1,4 @@
-"""GLUE's files: the columns read, the original's names of examples."""
+"""GLUE and XNLI: the columns read, the original's names of examples."""
 
 import pytest
 
@@ -100,3 +100,30 @@ def test_the_main_metric_is_glue_s_own(task):
     assert task("mrpc").metrics == task("qqp").metrics == ("f1", "accuracy")
     assert task("sts-b").metrics == ("pearson", "spearman")
     assert task("ax").metrics[0] == "matthews"
+
+
+def test_chinese_is_read_as_the_original_does(task):
+    xnli = task("xnli")
+    assert list(xnli.examples("train")) == [
+        InputExample("train-1", "yi", "er", "contradiction"),
+        InputExample("train-2", "yi", "yi", "entailment"),
+    ]
+    # Numbered over all languages.
+    dev = list(xnli.examples("dev"))
+    assert dev[0] == InputExample("dev-4", "zh 0", "zwei", "neutral")
+    assert len(dev) == 3
+    # As of every test set, the labels are not read.
+    assert xnli.gold("test") is None
+
+
+def test_another_language(task):
+    folder = task("xnli").data_dir
+    german = get_task("xnli", folder, language="de")
+    texts = [example.text_a for example in german.examples("test")]
+    assert texts == ["de 0", "de 1", "de 2"]
+    fault = "multinli/multinli.train.de.tsv: no such"
+    with pytest.raises(FileNotFoundError, match=fault):
+        list(german.examples("train"))
+    fault = "xnli.dev.tsv: no row has --language=xx; it has de, zh"
+    with pytest.raises(ValueError, match=fault):
+        list(get_task("xnli", folder, language="xx").examples("dev"))

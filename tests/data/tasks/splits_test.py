@@ -57,11 +57,6 @@ def test_a_row_of_each_label_stays_to_be_learned(share):
     assert left == {"a", "b", "c", "rare"}
 
 
-def test_another_seed_gives_another_set():
-    rows = rows_of(NUMBERS)
-    assert splits.dev_places(rows, 0.2) != splits.dev_places(rows, 0.2, seed=1)
-
-
 def test_rows_without_labels_are_drawn():
     rows = [((), text) for text in NUMBERS[:100]]
     assert 0 < len(splits.dev_places(rows, 0.3)) < 100

@@ -52,9 +52,3 @@ def test_missing_special_tokens_are_named():
     with pytest.raises(ValueError, match=fault):
         vocabulary.require_tokens(vocab, needed, "v.txt")
     vocabulary.require_tokens(vocab, ["[PAD]"], "v.txt")
-
-
-def test_written_vocabulary_reads_back(tmp_path):
-    path = str(tmp_path / "new" / "vocab.txt")
-    vocabulary.write_vocab(path, ["[PAD]", "é", "##s"])
-    assert vocabulary.load_vocab(path) == {"[PAD]": 0, "é": 1, "##s": 2}

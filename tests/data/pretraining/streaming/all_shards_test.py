@@ -182,18 +182,6 @@ def test_a_stopped_run_goes_on_with_the_shards_that_are_missing(
     assert contents(out) == contents(tmp_path / "whole")
 
 
-def test_a_runners_output_is_the_local_one(tmp_path, out, golden):
-    write(folder=tmp_path / "new/local", num_shards=4, **golden)
-
-    def run(tasks):
-        for task in reversed(tasks):
-            write_shard(task)
-            write_shard(task)  # engines may try twice
-
-    write(folder=out, num_shards=4, runner=run, **golden)
-    assert contents(out) == contents(tmp_path / "new/local")
-
-
 def test_old_shards_stay_until_the_new_ones_are_whole(out, golden):
     write(folder=out, **golden)
     before = contents(out)
