@@ -72,9 +72,15 @@ def serving_of(
 def describe(loaded: LoadedModel) -> description.Description:
     """Describes a model as its run did, else by the programs' defaults.
 
-    Raises ValueError if `task.json` was written by another version.
+    Raises ValueError if `task.json` was written by another version, or says
+    another kind than the one that the model was loaded as.
     """
     facts = dict(loaded.description or _usual(loaded))
+    if facts["kind"] != loaded.kind:
+        raise ValueError(
+            f"kind is {loaded.kind}, but {loaded.folder}/task.json says "
+            f"{facts['kind']}; leave kind out."
+        )
     facts["do_lower_case"] = loaded.tokenizer.basic_tokenizer.do_lower_case
     facts["never_split"] = loaded.tokenizer.never_split
     return description.of_facts(facts, loaded.folder)
