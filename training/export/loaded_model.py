@@ -89,8 +89,8 @@ def describe(loaded: LoadedModel) -> description.Description:
 def _usual(loaded: LoadedModel) -> dict[str, Any]:
     """Returns the programs' defaults for a model that no run describes."""
     kind, most = loaded.kind, loaded.config.max_position_embeddings
-    facts = {"task_name": kind, "kind": kind, "model": {}, "weights": ""}
-    facts["max_seq_length"] = loaded.max_seq_length or most
+    length = loaded.max_seq_length or most
+    facts = {"task_name": kind, "kind": kind, "max_seq_length": length}
     if kind == "span":
         facts |= dataclasses.asdict(WindowOptions())
         facts |= dataclasses.asdict(AnswerOptions())
