@@ -200,8 +200,6 @@ def latency(case):
         kind="classification",
         max_seq_length=case["length"],
         do_lower_case=True,
-        model={},
-        weights="",
         labels=_LABELS,
         is_pair=False,
     )

@@ -8,6 +8,7 @@ import pytest
 import bert
 from modeling import SpanModel, TaskModel
 from tests.support.model_folder_support import write_with
+from tests.support.serving_support import finished_run
 
 
 class Frame(dict):
@@ -68,6 +69,14 @@ def test_an_encoder_answers_nothing(three_layers):
     for length in 2, 129:
         with pytest.raises(ValueError, match=f"={length}; it must be 3 to 128"):
             bert.load(three_layers, max_seq_length=length)
+
+
+def test_a_run_is_not_asked_as_a_model_of_another_kind(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "classification")
+    model = bert.load(str(tmp_path), kind="tagging")
+    message = "kind is tagging, but .*task.json says classification; leave"
+    with pytest.raises(ValueError, match=message):
+        model.entities(["the man"])
 
 
 @pytest.mark.parametrize("kind", ["classification", "choice", "span"])

@@ -24,7 +24,7 @@ from modeling.config import to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import changed_model, sizes
 from training.convert.changed_model import GENERATOR, ChangedModel
-from training.start.description import TaskDescription, of_facts
+from training.start.description import of_facts
 
 # Class of transformers -> the variables that it needs; the first that fits.
 _QUESTIONS = {"cls/squad/output_weights"}
@@ -125,10 +125,10 @@ def _write_original(folder: str, model: ChangedModel) -> None:
 
 def _write_huggingface(folder: str, model: ChangedModel) -> None:
     """Writes model.safetensors, config.json and special_tokens_map.json."""
-    names = [*model.values]
-    if not model.is_generator:
-        names = [n for n in names if not n.startswith(GENERATOR)]
-    if len(names) < len(model.values):
+    left_out = () if model.is_generator else GENERATOR
+    of_all = model.values.items()
+    weights = {n: x for n, x in of_all if not n.startswith(left_out)}
+    if len(weights) < len(model.values):
         logging.info(
             "The generator is left out; --electra_part=generator converts it."
         )
@@ -137,7 +137,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
             f"hidden_act is {model.config.hidden_act!r}, but a generator of "
             "Hugging Face always has gelu_exact; this one stays here."
         )
-    values = to_huggingface(model.config.to_dict()) | _head(model, names)
+    values = to_huggingface(model.config.to_dict()) | _head(model, weights)
     ids, special = model.ids, tokenizer_files.SPECIAL_TOKENS
     vocabulary.require_tokens(ids, [*special.values()], "vocab.txt")
     if model.texts.never_split:
@@ -147,7 +147,6 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     write_json(os.path.join(folder, huggingface.CONFIG), values)
     # Transformers does not read it; a later conversion or command here does.
     _write_task(folder, model, ".")
-    weights = {name: model.values[name] for name in names}
     (name,) = values["architectures"]
     is_alone = name.endswith("Model")
     tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
@@ -212,21 +211,20 @@ def _write_task(folder: str, model: ChangedModel, weights: str) -> None:
     `weights` are the field of that name; "." = those of Hugging Face's folder,
     whose config.json has all that is known without a run.
     """
-    found, kind = model.found, model.kind
-    facts, described = found.description or {}, None
-    if facts and facts["kind"] == kind:
+    found, kind, facts = model.found, model.kind, None
+    changes = {"weights": weights, "save_best": "", **vars(model.texts)}
+    if found.description and found.description["kind"] == kind:
+        facts = found.description
         if model.options.labels_file and kind in KINDS:
-            facts = {**facts, "labels": found.labels}
-        described = of_facts(facts, found.path)
+            changes["labels"] = found.labels
     elif weights != "." and kind in KINDS and "output_weights" in model.shapes:
-        described = _of_head(model)
-    if described:
-        changes = {"weights": weights, "save_best": "", **vars(model.texts)}
-        dataclasses.replace(described, **changes).write(folder, None)
+        facts = _of_head(model)
+    if facts:
+        of_facts({**facts, **changes}, found.path).write(folder, None)
 
 
-def _of_head(model: ChangedModel) -> TaskDescription | None:
-    """Describes a model that no run describes."""
+def _of_head(model: ChangedModel) -> dict[str, Any] | None:
+    """Returns the facts about a head that no run describes."""
     kind, labels = model.kind, model.found.labels
     num_labels = model.shapes["output_weights"][0]
     if kind == "choice":
@@ -234,17 +232,15 @@ def _of_head(model: ChangedModel) -> TaskDescription | None:
         if [*labels] == _numbered(num_labels):
             return None  # transformers writes two if the user gave no names
     head = {"kind": kind, "num_labels": num_labels}
-    return TaskDescription(
-        task_name="tsv",
-        kind=kind,
-        labels=() if kind == "regression" else labels,
-        max_seq_length=model.config.max_position_embeddings,
-        do_lower_case=model.texts.do_lower_case,
-        model=head | {"feature_based": "", "head": "linear"},
-        weights="",
+    return {
+        "task_name": "tsv",
+        "kind": kind,
+        "labels": () if kind == "regression" else labels,
+        "max_seq_length": model.config.max_position_embeddings,
+        "model": head | {"feature_based": "", "head": "linear"},
         # Nothing says whether texts are single or pairs.
-        columns={} if kind == "classification" else {"kind": kind},
-    )
+        "columns": {} if kind == "classification" else {"kind": kind},
+    }
 
 
 def _numbered(count: int) -> list[str]:

@@ -214,7 +214,7 @@ def all_workers(
     # Each replica of a worker returns a row; take the first one.
     replicas = strategy.num_replicas_in_sync // num_workers(strategy)
     with WAITS.on():
-        rows = _gatherer(strategy)(tf.constant([values], tf.float64))
+        rows = _gather(strategy, tf.constant([values], tf.float64))
     return rows.numpy()[::replicas]
 
 
@@ -236,16 +236,11 @@ def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
         )
 
 
-@functools.cache
-def _gatherer(strategy):
-    """The function that gathers rows from all replicas."""
-
-    @tf.function
-    def gather(rows):
-        everyone = strategy.run(gathered, args=(rows,))
-        return strategy.experimental_local_results(everyone)[0]
-
-    return gather
+@tf.function
+def _gather(strategy, rows):
+    """Gathers rows from all replicas."""
+    everyone = strategy.run(gathered, args=(rows,))
+    return strategy.experimental_local_results(everyone)[0]
 
 
 def gathered(rows: tf.Tensor) -> tf.Tensor:

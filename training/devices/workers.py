@@ -57,9 +57,7 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
 
     Source: tf.distribute.cluster_resolver.TFConfigClusterResolver.
     """
-    text = environment.get("TF_CONFIG")
-    if not text:
-        return None
+    text = environment.get("TF_CONFIG") or "{}"
     try:
         config = json.loads(text)
         jobs = config.get("cluster", {})

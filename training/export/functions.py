@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from modeling import kernels
+from modeling.kernels.recomputation import one_by_one
 
 Tensors = dict[str, tf.Tensor]
 
@@ -78,27 +79,24 @@ def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
 
 
 def in_parts(
-    function: Callable, rows: Tensors, at_once: int, shape: Sequence[Any]
+    function: Callable, rows: Tensors, at_once: int, shape: Sequence[int | None]
 ) -> tf.Tensor:
     """Applies a function of rows [N, S] to `at_once` rows at a time.
 
-    A long text thus costs no memory. `shape` is that of a row's value.
+    A long text thus costs no memory. `shape` is that of a row's value; a size
+    is None if it varies, and then there must be a row.
     """
-    count, of_none = tf.shape(rows["input_ids"])[0], tf.zeros([0, *shape])
+    num_parts = -(-tf.shape(rows["input_ids"])[0] // at_once)
 
-    def compute(start, values):
-        some = {name: x[start : start + at_once] for name, x in rows.items()}
-        return start + at_once, tf.concat([values, function(some)], axis=0)
+    def compute(i, values):
+        places = slice(i * at_once, (i + 1) * at_once)
+        some = {name: x[places] for name, x in rows.items()}
+        return values.write(i, function(some))
 
-    any_shape = tf.TensorShape([None, *[None for _ in shape]])
-    _, values = tf.while_loop(
-        lambda start, _: start < count,
-        compute,
-        (0, of_none),
-        shape_invariants=(tf.TensorShape([]), any_shape),
-        parallel_iterations=1,
+    values = tf.TensorArray(
+        tf.float32, num_parts, element_shape=[None, *shape], infer_shape=False
     )
-    return tf.ensure_shape(values, [None, *of_none.shape[1:]])
+    return one_by_one(compute, num_parts, values).concat()
 
 
 def save(folder: str, weights: Mapping, signatures: Mapping) -> None:

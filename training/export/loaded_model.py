@@ -72,9 +72,15 @@ def serving_of(
 def describe(loaded: LoadedModel) -> description.Description:
     """Describes a model as its run did, else by the programs' defaults.
 
-    Raises ValueError if `task.json` was written by another version.
+    Raises ValueError if `task.json` was written by another version, or says
+    another kind than the one that the model was loaded as.
     """
     facts = dict(loaded.description or _usual(loaded))
+    if facts["kind"] != loaded.kind:
+        raise ValueError(
+            f"kind is {loaded.kind}, but {loaded.folder}/task.json says "
+            f"{facts['kind']}; leave kind out."
+        )
     facts["do_lower_case"] = loaded.tokenizer.basic_tokenizer.do_lower_case
     facts["never_split"] = loaded.tokenizer.never_split
     return description.of_facts(facts, loaded.folder)
@@ -83,8 +89,8 @@ def describe(loaded: LoadedModel) -> description.Description:
 def _usual(loaded: LoadedModel) -> dict[str, Any]:
     """Returns the programs' defaults for a model that no run describes."""
     kind, most = loaded.kind, loaded.config.max_position_embeddings
-    facts = {"task_name": kind, "kind": kind, "model": {}, "weights": ""}
-    facts["max_seq_length"] = loaded.max_seq_length or most
+    length = loaded.max_seq_length or most
+    facts = {"task_name": kind, "kind": kind, "max_seq_length": length}
     if kind == "span":
         facts |= dataclasses.asdict(WindowOptions())
         facts |= dataclasses.asdict(AnswerOptions())

@@ -75,7 +75,6 @@ def describe(
     described = description.PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
-        model={},
         weights=description.place_of_weights(weights, output_dir),
         **said,
     )

@@ -32,25 +32,21 @@ def _json_value(value: Any) -> Any:
     return value.tolist()
 
 
-def predict_request(signature: str, inputs: Inputs) -> bytes:
-    """Serializes a `tensorflow.serving.PredictRequest`, as gRPC sends it.
+def prediction_log(signature: str, inputs: Inputs) -> bytes:
+    """Serializes a `tensorflow.serving.PredictionLog`, for warm-up files.
 
-    `inputs` maps names to arrays [B, ...]. The request names no model.
+    `inputs` maps names to arrays [B, ...]. Its `PredictRequest`, which gRPC
+    sends too, names no model.
     """
-    # PredictRequest { ModelSpec model_spec = 1; map<string, TensorProto>
-    # inputs = 2; }, ModelSpec { string signature_name = 3; }
+    # PredictionLog { PredictLog predict_log = 6; }, PredictLog {
+    # PredictRequest request = 1; }, PredictRequest { ModelSpec model_spec = 1;
+    # map<string, TensorProto> inputs = 2; }, ModelSpec { string signature_name
+    # = 3; }
     request = _field(1, _field(3, signature.encode()))
     for name, value in inputs.items():
         tensor = tf.make_tensor_proto(value).SerializeToString()
         request += _field(2, _field(1, name.encode()) + _field(2, tensor))
-    return request
-
-
-def prediction_log(signature: str, inputs: Inputs) -> bytes:
-    """Serializes a `PredictionLog` of a request, for warm-up files."""
-    # PredictionLog { PredictLog predict_log = 6; }, PredictLog {
-    # PredictRequest request = 1; }
-    return _field(6, _field(1, predict_request(signature, inputs)))
+    return _field(6, _field(1, request))
 
 
 def _field(number: int, payload: bytes) -> bytes:

@@ -78,8 +78,7 @@ class SpanServing(Serving):
         lengths = self.description.windows
         made = windows.make_windows(asked, ids, lengths, **self._special)
         rows = packing.padded(made.rows, made.doc_offset)
-        shape = [tf.shape(rows["input_ids"])[1], 2]
-        logits = in_parts(self._score, rows, _WINDOWS_AT_ONCE, shape)
+        logits = in_parts(self._score, rows, _WINDOWS_AT_ONCE, [None, 2])
         spans = answers.best_spans(logits, made, options)
         exists = spans.score > float("-inf")
         begins = ids.row_starts()[:, tf.newaxis]

@@ -235,10 +235,8 @@ def _add_rows(m, v, slices, norm):
     rows, places = tf.unique(slices.indices)
     summed = tf.math.unsorted_segment_sum(slices.values, places, tf.size(rows))
     (clipped,) = _clip([summed], norm)
-    for mean, beta, value in (
-        (m, BETA_1, clipped),
-        (v, BETA_2, tf.square(clipped)),
-    ):
+    means = (m, BETA_1, clipped), (v, BETA_2, tf.square(clipped))
+    for mean, beta, value in means:
         mean.scatter_add(tf.IndexedSlices(value * ((1.0 - beta) / beta), rows))
     return tf.zeros([])
 

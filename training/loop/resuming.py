@@ -63,11 +63,9 @@ def _warn_of_changes(
     before: ResumePoint, options: TrainOptions, start: ResumePoint
 ) -> None:
     """Warns if the run goes on with another input or other settings."""
-    for what, effect in (
-        ("seed", "another order of the data"),
-        ("num_examples", "another order of the data"),
-        ("arithmetic", "another rounding"),
-    ):
+    order, rounding = "another order of the data", "another rounding"
+    effects = {"seed": order, "num_examples": order, "arithmetic": rounding}
+    for what, effect in effects.items():
         now, was = getattr(start, what), getattr(before, what)
         # The original does not write them.
         if was not in (None, "", now):
@@ -75,10 +73,8 @@ def _warn_of_changes(
                 "%s is %s now, but was %s before: the run resumes, with %s.",
                 *(what, now, was, effect),
             )
-    for name, what in (
-        ("made_from", "another input"),
-        ("settings", "other settings"),
-    ):
+    others = {"made_from": "another input", "settings": "other settings"}
+    for name, what in others.items():
         was, now = getattr(before, name), getattr(start, name)
         # What one of both does not say is not compared.
         now = {fact: now.get(fact, value) for fact, value in was.items()}

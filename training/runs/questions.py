@@ -255,7 +255,6 @@ class Run:
             *(options, SpanDescription),
             task_name="SQuAD 2.0" if has_null else "SQuAD",
             kind="span",
-            model={},
             distillation=options.distillation.remembered,
             score_padding=options.score_padding,
             **dataclasses.asdict(options.windows),

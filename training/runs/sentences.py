@@ -208,7 +208,6 @@ class Run:
             *(options, description.VectorDescription),
             task_name=options.texts.task_name,
             kind="vectors",
-            model={},
             data={name: options.find(name) for name in _REMEMBERED},
         )
         description.write(options, described, weights)

@@ -56,8 +56,8 @@ class Description:
     kind: str
     max_seq_length: int
     do_lower_case: bool
-    model: Mapping[str, Any]
-    weights: str
+    model: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    weights: str = ""
     never_split: tuple[str, ...] = ()
     save_best: str = ""
     distillation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -298,7 +298,7 @@ def make(options: settings.Settings, made: type, **facts: Any) -> Any:
     """
     for name in ("do_lower_case", "never_split", "save_best", "max_seq_length"):
         facts[name] = options.find(name)
-    return made(weights="", **facts)
+    return made(**facts)
 
 
 def write(

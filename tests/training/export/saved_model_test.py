@@ -168,10 +168,10 @@ def test_requests_are_what_servers_take(exported, signatures, messages):
     inputs = inputs_of(kind, examples_of(kind, is_pair, 5))
     name = "serve_words" if kind == "tagging" else "serve_text"
     wanted = signatures[name](**{k: tf.constant(v) for k, v in inputs.items()})
-    request = messages["PredictRequest"].FromString(
-        requests.predict_request(name, inputs)
+    log = messages["PredictionLog"].FromString(
+        requests.prediction_log(name, inputs)
     )
-    answers = [call(signatures, request)]
+    answers = [call(signatures, log.predict_log.request)]
     body = json.loads(requests.rest_body(name, inputs))
     assert body["signature_name"] == name
     # As a server reads rows: each named input is stacked.
@@ -265,9 +265,10 @@ def test_versions_count_up_and_are_whole(finished, options, made, monkeypatch):
 
     monkeypatch.setattr(saved_model, "save", fail)
     # The metrics of earlier weights, or of another length, are not its own.
+    serving = saved_model.load(str(finished))
     for name in ("global_step", "max_seq_length"):
         (finished / "metrics.json").write_text(f'{{"{name}": 1000}}')
-        assert saved_model._metrics(str(finished)) == {}
+        assert saved_model._metrics(str(finished), serving) == {}
     with pytest.raises(OSError, match="export/9: disk full. Nothing was chang"):
         saved_model.run(options)
     assert sorted(os.listdir(finished / "export")) == names
