@@ -65,5 +65,5 @@ if __name__ == "__main__":
     flags.define(ClassifierOptions, head=None)
     flags.define(TrialOptions)
     flags.define(TaskOptions)
-    flags.define(ExportOptions, do_export=False)
+    flags.define(ExportOptions)
     program.run(main)

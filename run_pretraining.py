@@ -171,5 +171,5 @@ if __name__ == "__main__":
     flags.define(
         PretrainingDataOptions, only=("masking", *OF_MASKS), is_new=True
     )
-    flags.define(ExportOptions, do_export=False)
+    flags.define(ExportOptions)
     program.run(main)

@@ -71,5 +71,5 @@ def encode_or_search(asked: str) -> None:
 if __name__ == "__main__":
     flags.define(SentenceOptions, output_dir=None)
     flags.define(EncodingOptions)
-    flags.define(ExportOptions, do_export=False)
+    flags.define(ExportOptions)
     program.run(main)

@@ -37,8 +37,7 @@ def _run(options: SquadOptions) -> None:
 def _squad_options() -> SquadOptions:
     """What to do; a threshold that is not given may have been found before."""
     threshold = flags.given("null_score_diff_threshold")
-    options = flags.read(SquadOptions, null_score_diff_threshold=threshold)
-    return options.replace(eval_batch_size=flags.value("predict_batch_size"))
+    return flags.read(SquadOptions, null_score_diff_threshold=threshold)
 
 
 if __name__ == "__main__":
@@ -48,5 +47,5 @@ if __name__ == "__main__":
         group_by_length=True,
         null_score_diff_threshold=0.0,
     )
-    flags.define(ExportOptions, do_export=False)
+    flags.define(ExportOptions)
     program.run(main)

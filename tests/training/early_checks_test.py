@@ -133,6 +133,8 @@ def test_a_run_that_has_begun_needs_no_first_checkpoint(
         path.unlink()
     again = {"init_checkpoint": "/no/bert_model.ckpt"}
     options = options_of(goldens, tmp_path, finetuning=again, do_predict=False)
+    other = options.replace(optimizer="lamb")
+    refused(lambda: classifier.run(other), "--optimizer=lamb, but", tmp_path)
     assert classifier.run(options).step == 6
 
 

@@ -1,7 +1,6 @@
 """Options of the programs, and the flags made of them. No TensorFlow.
 
-options              base class: flags that need or exclude others
-shared_help          help of flags that several programs have
+shared               their base class, and help that several have
 run_options          for devices, training and export
 distill_options      for learning from a larger model
 finetuning_options   for fine-tuning, and for run_classifier.py

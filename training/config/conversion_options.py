@@ -2,7 +2,7 @@
 
 from data.settings import optional, setting
 from data.tasks import KINDS
-from training.config.options import Options
+from training.config.shared import Options
 
 FORMATS = ("original", "huggingface")
 

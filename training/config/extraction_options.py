@@ -4,8 +4,7 @@ from data.settings import optional, setting, switch
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
-from training.config import shared_help
-from training.config.options import Options
+from training.config import shared
 from training.config.run_options import DeviceOptions
 
 
@@ -23,7 +22,7 @@ def parse_layers(text: str) -> tuple[int | str, ...]:
     return tuple(layers)
 
 
-class VectorOptions(Options):
+class VectorOptions(shared.Options):
     """Which vectors are made of a text."""
 
     layers: tuple[int | str, ...] = setting(
@@ -67,7 +66,7 @@ class VectorOptions(Options):
         return factor * config.hidden_size
 
 
-class ExtractionOptions(Options):
+class ExtractionOptions(shared.Options):
     """What extract_features.py does.
 
     `given` holds the flags that the command gives; None = all.
@@ -79,18 +78,18 @@ class ExtractionOptions(Options):
     bert_config_file: str | None = optional(
         "The model's sizes. Default: the file beside --init_checkpoint."
     )
-    init_checkpoint: str = setting(help=shared_help.INIT_CHECKPOINT)
+    init_checkpoint: str = setting(help=shared.INIT_CHECKPOINT)
     vocab_file: str | None = optional(
         "The vocabulary. Default: the file beside --init_checkpoint."
     )
-    do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
+    do_lower_case: bool = setting(True, shared.DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), shared.NEVER_SPLIT)
     # [CLS] a [SEP]
     max_seq_length: int = setting(
         128, "Wordpieces of a line; longer ones are cut, and counted.", least=3
     )
     batch_size: int = setting(32, "Lines at once (more if short).", least=1)
-    use_one_hot_embeddings: bool = switch(shared_help.ONE_HOT)
+    use_one_hot_embeddings: bool = switch(shared.ONE_HOT)
     vectors: VectorOptions = VectorOptions()
     format: str = setting("jsonl", "[new] Output format.", choices=FORMATS)
     attention_png: str | None = optional("[new] Draw the attention in a line.")

@@ -9,9 +9,8 @@ from data.finetuning.long_text import LongTextOptions
 from data.settings import amount, group, optional, setting, share, switch
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
-from training.config import shared_help
+from training.config import shared
 from training.config.distill_options import DistillOptions
-from training.config.options import Options
 from training.config.run_options import DeviceOptions, TrainOptions
 
 # As the server and the released folders call them, in the order of Table 1.
@@ -19,11 +18,11 @@ GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
 DIAGNOSTIC = "AX"
 
 
-class FinetuningOptions(Options):
+class FinetuningOptions(shared.Options):
     """How a model is fine-tuned, evaluated and asked."""
 
-    bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
-    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
+    bert_config_file: str | None = optional(shared.BERT_CONFIG_FILE)
+    init_checkpoint: str | None = optional(shared.INIT_CHECKPOINT)
     max_seq_length: int = setting(128, "Wordpieces of a row; the rest is cut.")
     num_train_epochs: float = setting(
         3.0, "Passes over the train set.", above=0
@@ -54,7 +53,7 @@ class FinetuningOptions(Options):
         "[new] After training, remove the optimizer slots, two thirds of a "
         "checkpoint; the run cannot be trained further."
     )
-    use_one_hot_embeddings: bool = switch(f"[new] {shared_help.ONE_HOT}")
+    use_one_hot_embeddings: bool = switch(f"[new] {shared.ONE_HOT}")
     # The steps follow from the epochs.
     train: TrainOptions = group(
         num_train_steps=1, num_warmup_steps=0, stop_at_step=0, continue_from=""
@@ -62,18 +61,18 @@ class FinetuningOptions(Options):
     device: DeviceOptions
 
 
-class TaskRunOptions(Options):
+class TaskRunOptions(shared.Options):
     """What every run of fine-tuning has.
 
     `given` holds the flags that the command gives; None = all.
     """
 
     given: frozenset[str] | None = None
-    vocab_file: str | None = optional(shared_help.VOCAB_FILE)
-    do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
+    vocab_file: str | None = optional(shared.VOCAB_FILE)
+    do_lower_case: bool = setting(True, shared.DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), shared.NEVER_SPLIT)
     do_train: bool = switch("Whether to train.")
-    do_export: bool = switch(shared_help.DO_EXPORT)
+    do_export: bool = switch(shared.DO_EXPORT)
     finetuning: FinetuningOptions
 
     def _check(self) -> None:
@@ -93,7 +92,7 @@ class TaskRunOptions(Options):
         return self.do_train and self.finetuning.train.eval_every_steps > 0
 
 
-class TrialOptions(Options):
+class TrialOptions(shared.Options):
     """How many times a task is trained, and with which settings."""
 
     num_trials: int = setting(
@@ -120,7 +119,7 @@ class TrialOptions(Options):
                 raise ValueError(f"{text} has a value twice; give each once.")
 
 
-class TaskOptions(Options):
+class TaskOptions(shared.Options):
     """Options of some tasks, above all tables (tsv, csv, jsonl).
 
     The other tasks refuse them. None = not given.

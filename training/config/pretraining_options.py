@@ -5,13 +5,12 @@ import os
 from data.pretraining.data_options import PretrainingDataOptions
 from data.settings import group, optional, setting, share, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
-from training.config import shared_help
+from training.config import shared
 from training.config.objective_options import ObjectiveOptions
-from training.config.options import Options
 from training.config.run_options import DeviceOptions, TrainOptions
 
 
-class PretrainingOptions(Options):
+class PretrainingOptions(shared.Options):
     """What run_pretraining.py does.
 
     `masking` tells how to mask records while they are read; None = they have
@@ -29,7 +28,7 @@ class PretrainingOptions(Options):
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
-    bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
+    bert_config_file: str | None = optional(shared.BERT_CONFIG_FILE)
     input_file: str | None = setting(
         help="Record files: comma-separated paths or globs."
     )
@@ -39,7 +38,7 @@ class PretrainingOptions(Options):
     skip_bad_records: bool = switch(
         "[new] Leave out and count damaged records; else they are an error."
     )
-    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
+    init_checkpoint: str | None = optional(shared.INIT_CHECKPOINT)
     first_weights: str = setting(
         FIRST_WEIGHTS[0],
         "[new] First weights of a run without --init_checkpoint. random: as "
@@ -89,16 +88,16 @@ class PretrainingOptions(Options):
         "one in --output_dir or beside --init_checkpoint."
     )
     do_lower_case: bool = setting(
-        True, f"[new] Of the queries: {shared_help.DO_LOWER_CASE}"
+        True, f"[new] Of the queries: {shared.DO_LOWER_CASE}"
     )
     never_split: tuple[str, ...] = setting(
-        (), f"{shared_help.NEVER_SPLIT} Of the queries and of the export."
+        (), f"{shared.NEVER_SPLIT} Of the queries and of the export."
     )
     predict_top_k: int = setting(5, "[new] Words for each [MASK].", least=1)
     strip_checkpoint: bool = switch(
         "[new] Also write bert_model.ckpt, the last checkpoint without slots."
     )
-    use_one_hot_embeddings: bool = switch(f"[new] {shared_help.ONE_HOT}")
+    use_one_hot_embeddings: bool = switch(f"[new] {shared.ONE_HOT}")
     train: TrainOptions = group(layerwise_lr_decay=1.0, trainable_layers=-1)
     device: DeviceOptions
 
@@ -127,7 +126,7 @@ class PretrainingOptions(Options):
             )
         self.objectives.check(self.objective)
         self._check_beginning()
-        self._require("bert_config_file", *self.needs_vocab)
+        self._require(*self.needed_files)
 
     def _check_beginning(self) -> None:
         """Refuses contradictions about what training begins with."""
@@ -159,10 +158,10 @@ class PretrainingOptions(Options):
         return [(share, True), (1.0, False)]
 
     @property
-    def needs_vocab(self) -> tuple[str, ...]:
-        """`vocab_file` if the run cannot be without it, or nothing."""
+    def needed_files(self) -> tuple[str, ...]:
+        """The flags of the files that the run cannot be without."""
         needs = self.do_predict or self.needs_ids or self.separate_documents
-        return ("vocab_file",) * bool(needs)
+        return ("bert_config_file", *["vocab_file"] * bool(needs))
 
     @property
     def needs_ids(self) -> bool:

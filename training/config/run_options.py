@@ -6,8 +6,7 @@ from typing import Any
 
 from data.settings import amount, optional, positive, setting, switch
 from data.storage import files
-from training.config import shared_help
-from training.config.options import Options
+from training.config import shared
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 SIGNATURES = ("ids", "examples", "text")
@@ -23,7 +22,7 @@ def dtype_policy(precision: str) -> str:
     return precision if precision == "float32" else f"mixed_{precision}"
 
 
-class DeviceOptions(Options):
+class DeviceOptions(shared.Options):
     """Where and in which arithmetic a program computes."""
 
     use_tpu: bool = switch("Whether to use a TPU.")
@@ -73,7 +72,7 @@ class DeviceOptions(Options):
         return self.use_tpu or self.distribution_strategy == "tpu"
 
 
-class LogOptions(Options):
+class LogOptions(shared.Options):
     """How a program writes its log."""
 
     log_format: str = setting(
@@ -83,7 +82,7 @@ class LogOptions(Options):
     )
 
 
-class TrainOptions(Options):
+class TrainOptions(shared.Options):
     """How a model is trained.
 
     `on_step` has no flag: it is called after each step with the step and its
@@ -223,7 +222,7 @@ class TrainOptions(Options):
             )
 
 
-class ServingOptions(Options):
+class ServingOptions(shared.Options):
     """What the clients of an export send, and what they receive."""
 
     signatures: tuple[str, ...] = setting(
@@ -253,10 +252,10 @@ class ServingOptions(Options):
             )
 
 
-class ExportOptions(Options):
+class ExportOptions(shared.Options):
     """What is exported, and where to."""
 
-    do_export: bool = setting(True, shared_help.DO_EXPORT)
+    do_export: bool = switch(shared.DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
     export_dir: str | None = optional(
         "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."

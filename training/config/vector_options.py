@@ -3,13 +3,12 @@
 from data.settings import group, in_flag, optional, setting, switch
 from data.vectors.text_sets import GLUE, OF_TABLES, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
-from training.config import shared_help
+from training.config import shared
 from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
-from training.config.options import Options
 from training.config.run_options import DeviceOptions
 
 
-class FormOptions(Options):
+class FormOptions(shared.Options):
     """How a text becomes one vector."""
 
     pooling: str | None = optional(
@@ -122,7 +121,7 @@ class SentenceOptions(TaskRunOptions):
         return TextSets(options=options, scored=scored)
 
 
-class EncodingOptions(Options):
+class EncodingOptions(shared.Options):
     """Which vectors are written, or what is searched."""
 
     do_encode: bool = switch("Write the vectors of the texts of --input_file.")
@@ -130,7 +129,7 @@ class EncodingOptions(Options):
         "Find the texts of --index_file that are nearest to each question of "
         "--input_file, or of the terminal."
     )
-    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
+    init_checkpoint: str | None = optional(shared.INIT_CHECKPOINT)
     output_dir: str | None = optional("Folder of the run.")
     input_file: str | None = optional(
         "Texts, one a line; or a table (tsv, csv, jsonl) with --text_columns."
@@ -152,8 +151,8 @@ class EncodingOptions(Options):
     encode_batch_size: int = setting(
         32, "Texts at once (more if short).", least=1
     )
-    vocab_file: str | None = optional(shared_help.VOCAB_FILE)
-    do_lower_case: bool | None = optional(shared_help.DO_LOWER_CASE)
+    vocab_file: str | None = optional(shared.VOCAB_FILE)
+    do_lower_case: bool | None = optional(shared.DO_LOWER_CASE)
     max_seq_length: int | None = optional("Most wordpieces of a text.")
     form: FormOptions = group(vector_sizes=None)
     device: DeviceOptions

@@ -68,12 +68,16 @@ class CheckpointManager:
         named = [step for step in steps if name == f"model.ckpt-{step}"]
         return [step for step in steps if step <= (named or steps)[-1]]
 
-    def made_from(self) -> Mapping[str, Any]:
-        """Returns `ResumePoint.made_from` of the newest good checkpoint."""
+    def newest(self) -> ResumePoint:
+        """The resume point of the newest good checkpoint; step 0 = none."""
         for step in reversed(self._steps_up_to_latest()):
             with contextlib.suppress(ValueError):  # damaged, as in `restore`
-                return resume_point.read(self.prefix(step), step).made_from
-        return {}
+                return resume_point.read(self.prefix(step), step)
+        return ResumePoint(0)
+
+    def made_from(self) -> Mapping[str, Any]:
+        """Returns `ResumePoint.made_from` of the newest good checkpoint."""
+        return self.newest().made_from
 
     def restore(self, variables: Variables) -> ResumePoint:
         """Loads the newest good checkpoint into variables.

@@ -42,7 +42,7 @@ def _resumed(
     before: ResumePoint, options: TrainOptions, start: ResumePoint
 ) -> ResumePoint:
     """Makes the resume point of a checkpoint; warns of what has changed."""
-    _check_optimizer(before, options, options.output_dir)
+    check_optimizer(before, options, options.output_dir)
     _warn_of_changes(before, options, start)
     step, seen = before.global_step, before.examples_seen
     logging.info("Resuming %s at step %d.", options.output_dir, step)
@@ -150,13 +150,13 @@ def _continue(saved: Variables, options: TrainOptions) -> int:
             f"training ends at --{options.end[0]}={options.last_step}: it must "
             "hold a checkpoint before the end. Give the steps of all phases."
         )
-    _check_optimizer(point, options, folder)
+    check_optimizer(point, options, folder)
     require_slots(point, folder, "--continue_from=")
     logging.info("Continuing %s at step %d.", folder, point.global_step)
     return point.global_step
 
 
-def _check_optimizer(
+def check_optimizer(
     point: ResumePoint, options: TrainOptions, folder: str
 ) -> None:
     """Refuses another optimizer's slots, which have the same names."""

@@ -233,10 +233,9 @@ def _scores_in(output_dir: str) -> list[Score]:
 def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
     """The folder of diagnostic.tsv, which differs between releases of GLUE."""
     places = [_folder(data_dir, name) for name in (DIAGNOSTIC, "diagnostic")]
-    for place in filter(None, (*places, mnli_folder, data_dir)):
-        if files.exists(os.path.join(place, "diagnostic.tsv")):
-            return place
-    return None
+    places = filter(None, (*places, mnli_folder, data_dir))
+    path = model_folder.existing(["diagnostic.tsv"], *places)
+    return path and os.path.dirname(path)
 
 
 def _gather(
@@ -254,7 +253,6 @@ def _gather(
                 target,
             )
         return
-    tf.io.gfile.makedirs(target)
     gathered = []
     names = {name: _task(one).submission_files for name, one in tasks.items()}
     if "MNLI" in tasks:
@@ -266,7 +264,7 @@ def _gather(
             if name in outcomes and files.exists(path):
                 files.copy(path, place)
                 gathered.append(file_name)
-            elif files.exists(place):
+            else:
                 files.remove(place)  # an earlier model's
     logging.info("%s: %s", target, ", ".join(gathered) or "nothing")
 
@@ -289,8 +287,7 @@ def write_table(
     """Writes glue.tsv and glue.json, and logs the table."""
     scores = sorted(scores, key=lambda x: [*GLUE, x.task].index(x.task))
     ran = dict.fromkeys(score.task for score in scores)
-    asked = {**dict.fromkeys(names), **ran}
-    asked.pop(DIAGNOSTIC, None)
+    missing = [x for x in names if x not in (*ran, DIAGNOSTIC)]
     mean = average(scores)
     rows = [["task", "dev set", "metric", "score x 100", "step"]]
     for task, set_name, metric, value, step in scores:
@@ -302,13 +299,13 @@ def write_table(
         "scores": [score._asdict() for score in scores],
         "average": mean,
         "num_tasks": len(ran),
-        "missing": [name for name in asked if name not in ran],
+        "missing": missing,
         "failures": dict(failures),
     }
     write_json(os.path.join(output_dir, trials.TABLE), found)
     notes = ""
-    if len(ran) < len(asked):
-        notes = f"\n({len(ran)} of {len(asked)} tasks)"
+    if missing:
+        notes = f"\n({len(ran)} of {len(ran) + len(missing)} tasks)"
     if _NOT_AVERAGED in ran:
         notes += "\n(WNLI is not in the average, as in the paper)"
     logging.info("\n%s%s", aligned(rows), notes)

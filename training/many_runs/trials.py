@@ -153,7 +153,12 @@ def _open(
         )
     options = _filled(options)
     classifier.check_tables(options, options.output_dir)
+    parts = create_strategy(options.finetuning.device).num_replicas_in_sync
+    parts *= options.find("gradient_accumulation_steps")
     planned = list(trials_of(options, trials))
+    flag = "trial_batch_sizes" if trials.batch_sizes else "train_batch_size"
+    for trial in planned:
+        check_batch_size(flag, trial.find("train_batch_size"), parts)
     begun = _begun(options)
     new = (trial for trial in planned if _name(trial) not in begun)
     first = next(new, planned[0]).replace(do_predict=options.do_predict)
@@ -203,18 +208,14 @@ def _checked(
 
     Raises ValueError for settings that cannot be trained.
     """
-    devices = create_strategy(planned[0].finetuning.device).num_replicas_in_sync
     for trial in planned:
-        folder, train = trial.output_dir, trial.finetuning.train
-        parts = devices * train.gradient_accumulation_steps
-        check_batch_size("trial_batch_sizes", train.train_batch_size, parts)
         with_steps(trial.finetuning, inputs.train.count)
         facts = facts_of(trial, inputs.train, inputs.dev)
-        recorded = RecordedRun(folder, _RECORD, facts)
+        recorded = RecordedRun(trial.output_dir, _RECORD, facts)
         if not (recorded.result or may_train):
             raise ValueError(
-                f"{folder} holds no finished trial; give --do_train, or the "
-                "flags of the trials that are there."
+                f"{trial.output_dir} holds no finished trial; give --do_train, "
+                "or the flags of the trials that are there."
             )
         state = "done before" if recorded.result else "to do"
         yield f"{_name(trial)} ({state})", (trial, recorded)

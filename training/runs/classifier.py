@@ -106,7 +106,8 @@ class Run:
         check_tables(options, options.output_dir)
         self.task = task = inputs.task if inputs else self._open_task()
         description.require_kind(options.output_dir, described, [task.kind])
-        # `train`, `eval` and `predict`, if asked for -> sets that exist
+        self._is_pair = None  # whether the examples have two texts
+        # `train`, `eval` and `predict` -> sets that exist, if asked for
         self._sets = {} if inputs else self._existing_sets(config)
         metrics.check(task.metrics, task.kind, task.labels)
         frozen = options.feature_based
@@ -130,7 +131,7 @@ class Run:
             rows=() if task.kind == "choice" else task.labels,
         )
         names = [*summary_names(self._start.metric), *task.metrics]
-        dev_sets = inputs.dev if inputs else self._sets.get("eval", ())
+        dev_sets = inputs.dev if inputs else self._sets["eval"]
         names = dict.fromkeys(dev_sets, names)
         self._best = BestCheckpoint(options.finetuning, names)
 
@@ -151,16 +152,15 @@ class Run:
 
     def _existing_sets(self, config: BertConfig) -> dict[str, list[str]]:
         """The sets that are asked for, each of which has an example."""
-        options, task, asked, sets = self.options, self.task, {}, {}
-        if options.do_train:
-            asked["train"] = task.train_sets[:1]
-        if options.do_eval or options.watches:
-            asked["eval"] = task.dev_sets
-        if options.do_predict:
-            asked["predict"] = task.test_sets
-        for name, known in asked.items():
+        options, task, sets = self.options, self.task, {}
+        works = {
+            "train": (options.do_train, task.train_sets[:1]),
+            "eval": (options.do_eval or options.watches, task.dev_sets),
+            "predict": (options.do_predict, task.test_sets),
+        }
+        for name, (is_asked, known) in works.items():
             sets[name] = []
-            for set_name in known:
+            for set_name in known if is_asked else ():
                 try:
                     example = next(task.examples(set_name))
                 except FileNotFoundError as error:
@@ -177,7 +177,8 @@ class Run:
                 folder = options.output_dir
                 description.require_texts(self._described, is_pair, folder)
                 sets[name].append(set_name)
-            if not known:
+                self._is_pair = is_pair
+            if is_asked and not known:
                 has = (*task.train_sets, *task.dev_sets, *task.test_sets)
                 raise ValueError(
                     f"--task_name={task.name} has no set for --do_{name}, only "
@@ -216,11 +217,10 @@ class Run:
             make_record_file(source, set_name, *given)
             return open_records([path], features.specs, limits=limits)
 
-        made = {"train": {}, "eval": {}, "predict": {}}
-        for name, set_names in self._sets.items():
-            for set_name in set_names:
-                stem = name + suffix_of(task, set_name)
-                made[name][set_name] = records(task, set_name, stem)
+        made = {
+            name: {x: records(task, x, name + suffix_of(task, x)) for x in sets}
+            for name, sets in self._sets.items()
+        }
         train = next(iter(made["train"].values()), None)
         if train and teacher.folder:
             parts = [train]
@@ -293,8 +293,11 @@ class Run:
 
     def _describe(self, weights: str = "") -> None:
         """Writes what the model is made with; "" = its training begins."""
-        if not description.keep(self.options, self._described, weights):
-            description.write(self.options, self._description(), weights)
+        options, known, seen = self.options, self._described, {}
+        if getattr(known, "is_pair", False) is None:  # a converted model
+            seen["is_pair"] = self._is_pair
+        if not description.keep(options, known, weights, **seen):
+            description.write(options, self._description(), weights)
 
     def _description(self) -> description.TaskDescription:
         """Describes the model, without the place of its weights."""

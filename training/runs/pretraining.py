@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from absl import logging
@@ -13,7 +13,8 @@ from data.pretraining.queries import read_queries
 from data.records import length_batches
 from data.records.damage import naming_damage
 from data.storage import files, manifests
-from data.text import vocabulary
+from data.storage.json_files import write_json
+from data.text import tokenizer_files, vocabulary
 from modeling import checkpoints, objectives
 from modeling.choices import FIRST_WEIGHTS
 from modeling.config import BertConfig
@@ -27,10 +28,10 @@ from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.pretraining import answers, first_values, run_records, text_size
 from training.pretraining.batches import Records
-from training.start import description, found_files, setup
+from training.start import description, setup
+from training.start.found_files import fill, load_tokenizer
 from training.start.source import Source
 from training.start.start import Start, check_outputs
-from training.start.tokenizer import keep_vocabulary, load_tokenizer
 
 STRIPPED_NAME = "bert_model.ckpt"
 _DATA = ".data-00000-of-00001"
@@ -54,25 +55,25 @@ class Run:
     """
 
     def __init__(self, options: PretrainingOptions):
-        objective = objectives.get(options.objective)
-        needed = ("bert_config_file", *options.needs_vocab)
-        options, source, _ = found_files.fill(
-            options, needed, objective.configure, kinds=["pretraining"]
+        self._objective = objective = objectives.get(options.objective)
+        options, source, _ = fill(
+            *(options, options.needed_files, objective.configure),
+            kinds=["pretraining"],
         )
         self._options = options
-        self._check_objective(objective)
+        self._check_objective()
         given = source.read_config(options.bert_config_file)
         given = text_size.with_vocab_size(options, given, source)
         config = objective.configure(given)
+        if options.do_predict:
+            asked = {"predict_file": options.predict_file}
+            check_outputs(options.train.output_dir, asked, [answers.RESULTS])
         tokens = options.objectives.tokens(options.objective)
-        self._read_vocabulary(config, source)
+        self._read_texts(config, source)
         self._arguments = options.objectives.arguments(options.objective)
         if tokens:
             token_ids = [self._vocab[token] for token in tokens]
             self._arguments["token_ids"] = token_ids
-        if options.do_predict:
-            asked = {"predict_file": options.predict_file}
-            check_outputs(options.train.output_dir, asked, [answers.RESULTS])
         self._strategy = devices.create_strategy(options.device)
         self._start = Start(
             *(options, config, source, self._build),
@@ -81,18 +82,14 @@ class Run:
             heads=(),
         )
         self._check_folders(changes_config=config != given)
-        self._queries = []
-        if self._tokenizer:
-            asked = options.predict_file, self._tokenizer
-            length = options.max_seq_length
-            self._queries = read_queries(*asked, max_seq_length=length)
 
-    def _check_objective(self, objective: type[PretrainingObjective]) -> None:
+    def _check_objective(self) -> None:
         """Refuses a flag that the objective cannot follow.
 
         Also another objective than that of the run in output_dir.
         """
-        options, flag = self._options, f"--objective={self._options.objective}"
+        options, objective = self._options, self._objective
+        flag = f"--objective={options.objective}"
         if options.masking and not objective.reads_masks:
             raise ValueError(
                 f"--masking=dynamic masks the records, but {flag} reads them "
@@ -105,17 +102,19 @@ class Run:
             )
         run_records.require_same_objective(options)
 
-    def _read_vocabulary(self, config: BertConfig, source: Source) -> None:
-        """Reads the vocabulary if it is needed, and refuses another model's."""
+    def _read_texts(self, config: BertConfig, source: Source) -> None:
+        """Reads vocabulary and queries, if needed; refuses another model's."""
         options = self._options
         tokens = [*options.objectives.tokens(options.objective)]
-        self._vocab, self._tokenizer = {}, None
+        self._vocab, self._tokenizer, self._queries = {}, None, []
         tokens += ["[SEP]"] * options.separate_documents
         if options.masking or options.do_predict:
             tokens += SPECIAL_TOKENS
         if options.do_predict:
             tokenizer = load_tokenizer(options, config, source, tokens)
             self._tokenizer, self._vocab = tokenizer, tokenizer.vocab
+            path, length = options.predict_file, options.max_seq_length
+            self._queries = read_queries(path, tokenizer, max_seq_length=length)
         elif tokens:
             path, config_file = options.vocab_file, options.bert_config_file
             self._vocab = vocab = vocabulary.load_vocab(path)
@@ -129,8 +128,7 @@ class Run:
             names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
             changed = dict.fromkeys(names, options.dropout_prob)
             config = dataclasses.replace(config, **changed)
-        objective = objectives.get(options.objective)
-        return objective(config, **self._arguments, **more)
+        return self._objective(config, **self._arguments, **more)
 
     def _check_folders(self, changes_config: bool) -> None:
         """Refuses folders without a run, or with a run of another model."""
@@ -345,3 +343,36 @@ class Run:
             "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",
             *(target, len(kept), size, source, whole),
         )
+
+
+def keep_vocabulary(
+    options: PretrainingOptions, config: BertConfig, said: Mapping[str, Any]
+) -> None:
+    """Copies the vocabulary to a run's folder, if it is the model's.
+
+    So are the tokenizer's settings: those in `said`, else those beside it. A
+    run that does not read the vocabulary continues without it, with a warning.
+    """
+    output_dir, vocab_file = options.train.output_dir, options.vocab_file
+    try:
+        folder = os.path.dirname(vocab_file)
+        tokens = vocabulary.read_tokens(vocab_file)
+        vocab = {token.strip(): i for i, token in enumerate(tokens)}
+        size, config_file = config.vocab_size, options.bert_config_file
+        vocabulary.require_size(vocab, vocab_file, size, config_file)
+        settings = tokenizer_files.read_settings(folder)
+        names = {x.name for x in dataclasses.fields(settings)} & said.keys()
+        settings = dataclasses.replace(settings, **{n: said[n] for n in names})
+    except (ValueError, FileNotFoundError) as error:
+        logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
+        return
+    kept = description.vocab_of(output_dir)
+    path = os.path.join(output_dir, tokenizer_files.CONFIG)
+    if vocab_file.endswith(".txt") and not vocabulary.added_tokens(folder):
+        files.copy(vocab_file, kept)  # records know the checksum of the file
+    else:
+        vocabulary.write_vocab(kept, tokens)
+    if settings.do_lower_case is not None:
+        write_json(path, settings.to_dict())
+    else:
+        files.remove(path)  # of a run that was stopped before a checkpoint

@@ -168,13 +168,13 @@ class Run:
         train = dev = num_examples = None
         # Freed before the training: it takes 0.5 GB for SQuAD 2.0.
         train_data = options.train_data and options.train_data.read()
-        if scorer:
-            dev, _ = self._records(scorer.questions)
         if train_data:
             train, report = self._records(self._questions(train_data, True))
             if not options.count_windows:
                 num_examples = report.num_examples
             del train_data
+        if scorer:
+            dev, _ = self._records(scorer.questions)
         model = self.make_model()
 
         def evaluate(step: int) -> Results:

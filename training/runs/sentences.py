@@ -32,13 +32,10 @@ from training.start.start import Start, check_outputs
 
 _RESULTS = ("eval_results.txt", "metrics.json")
 _RECORDS = {"train": "train.tf_record", "dev": "eval.tf_record"}
-# What a later command in the folder need not say again.
-_REMEMBERED = (
-    *("loss", "similarity_scale", "task_name", "eval_task_name"),
-    *sorted(OF_TABLES),
-)
 # What a further training in the folder must keep, beside the form.
 _OF_LOSS = ("loss", "similarity_scale")
+# What a later command in the folder need not say again.
+_REMEMBERED = (*_OF_LOSS, "task_name", "eval_task_name", *sorted(OF_TABLES))
 
 
 def run(options: SentenceOptions) -> Results:

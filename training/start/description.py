@@ -13,11 +13,7 @@ from absl import logging
 
 from data import settings
 from data.finetuning.long_text import LongTextOptions
-from data.squad.window_options import (
-    THRESHOLD_FILE,
-    AnswerOptions,
-    WindowOptions,
-)
+from data.squad import window_options
 from data.storage import files
 from data.storage.json_files import find_json, write_json
 from data.tasks.task import KINDS
@@ -151,14 +147,14 @@ class SpanDescription(Description, kinds=("span",)):
         return super().options() | values
 
     @property
-    def windows(self) -> WindowOptions:
+    def windows(self) -> window_options.WindowOptions:
         """Lengths of the windows."""
-        return settings.make(WindowOptions, vars(self))
+        return settings.make(window_options.WindowOptions, vars(self))
 
     @property
-    def answers(self) -> AnswerOptions:
+    def answers(self) -> window_options.AnswerOptions:
         """How answers are chosen."""
-        return settings.make(AnswerOptions, vars(self))
+        return settings.make(window_options.AnswerOptions, vars(self))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -246,7 +242,7 @@ def forget_other_model(output_dir: str, weights: str | None) -> None:
     if not found or found.weights == weights:
         return
     names = (model_folder.DESCRIPTION, model_folder.LABELS, VECTOR_FORM)
-    names += ("metrics.json", THRESHOLD_FILE)
+    names += ("metrics.json", window_options.THRESHOLD_FILE)
     for path in (os.path.join(output_dir, name) for name in names):
         if files.exists(path):
             logging.info("%s, of an earlier command, is removed.", path)

@@ -7,15 +7,13 @@ from absl import logging
 
 from data.settings import Settings
 from data.storage import files, outputs
-from data.text import vocabulary
-from data.text.tokenization import FullTokenizer
+from data.text import tokenization, vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
 from training.start import description, remembered
 from training.start.description import Description
 from training.start.setup import changes
 from training.start.source import Source
-from training.start.tokenizer import load_tokenizer
 
 # Flag -> the names of its file.
 FILES = {
@@ -37,7 +35,7 @@ class Files(NamedTuple):
 
     options: Any
     config: BertConfig
-    tokenizer: FullTokenizer
+    tokenizer: tokenization.FullTokenizer
     source: Source
     described: Description | None
 
@@ -52,6 +50,29 @@ def read_files(options: Any, kinds: Collection[str] = ()) -> Files:
     config = source.read_config(options.find("bert_config_file"))
     tokenizer = load_tokenizer(options, config, source)
     return Files(options, config, tokenizer, source, described)
+
+
+def load_tokenizer(
+    options: Settings,
+    config: BertConfig,
+    source: Source,
+    tokens: Collection[str] = ("[UNK]", "[CLS]", "[SEP]"),
+) -> tokenization.FullTokenizer:
+    """Reads the vocabulary of a program and checks that it fits the model.
+
+    It must have `tokens`. A warning is logged if it was made for the other
+    case. Raises FileNotFoundError if it is missing; ValueError if the name of
+    the checkpoint says the other case, or it is not the model's.
+    """
+    path, lower = options.vocab_file, options.do_lower_case
+    weights = source.folder.weights if source.folder else source.path
+    tokenization.validate_case_matches_checkpoint(lower, weights)
+    tokenizer = tokenization.FullTokenizer(path, lower, options.never_split)
+    vocab, config_file = tokenizer.vocab, options.find("bert_config_file")
+    vocabulary.require_tokens(vocab, tokens, path)
+    vocabulary.require_size(vocab, path, config.vocab_size, config_file)
+    vocabulary.warn_of_case(vocab, path, lower)
+    return tokenizer
 
 
 def fill(

@@ -91,7 +91,10 @@ def _read_by(task_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def _task_options(
     options: Settings, name: str, of_task: Mapping[str, Any], folder: str
 ) -> dict[str, Any]:
-    """Returns the options of a command's task; the command gives some."""
+    """Returns the options of a command's task; the command gives some.
+
+    Raises ValueError if it would score rows that the model was trained on.
+    """
     given, usual = dict(options.task_options), task_options(name)
     of_task = {n: value for n, value in of_task.items() if n in usual}
     now = {n: usual[n] for n in options.given & usual.keys()} | given
@@ -100,34 +103,20 @@ def _task_options(
         of_task.pop("choice_columns", None)  # which are of the other kind
         given["kind"] = kind
     if "dev_share" in of_task:
-        how = name, of_task, given
-        of_task["dev_share"] = _dev_share(options, *how, folder)
-    return given | _left_out(of_task, now, now, folder)
-
-
-def _dev_share(
-    options: Settings,
-    name: str,
-    of_task: Mapping[str, Any],
-    given: Mapping[str, Any],
-    folder: str,
-) -> float | None:
-    """The share of the dev set that a command uses; None = it has a dev file.
-
-    Raises ValueError if it would score rows that the model was trained on.
-    """
-    trained, share = of_task["dev_share"], given.get("dev_share")
-    if share is None:
+        trained, share = of_task["dev_share"], given.get("dev_share")
         where = name, options.data_dir, {**of_task, **given}
-        return None if has_dev_file(*where) else trained
-    if share != trained and not options.find("do_train"):
-        was = "none" if trained is None else f"--dev_share={trained}"
-        raise ValueError(
-            f"--dev_share={share}, but the model of {folder} was trained with "
-            f"{was}, so that it would be scored on rows that it was trained "
-            "on. Leave the flag out, or give other rows by --dev_file."
-        )
-    return trained  # `_left_out` warns of another one
+        if share is None and has_dev_file(*where):
+            of_task["dev_share"] = None
+        # `_left_out` warns of a training with another share.
+        if share not in (None, trained) and not options.find("do_train"):
+            was = "none" if trained is None else f"--dev_share={trained}"
+            raise ValueError(
+                f"--dev_share={share}, but the model of {folder} was trained "
+                f"with {was}, so that it would be scored on rows that it was "
+                "trained on. Leave the flag out, or give other rows by "
+                "--dev_file."
+            )
+    return given | _left_out(of_task, now, now, folder)
 
 
 def _left_out(

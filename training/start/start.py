@@ -18,6 +18,7 @@ from modeling.objectives.base import Objective
 from training.config.finetuning_options import FinetuningOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
+from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager
 from training.start import description, first_weights, setup
 from training.start.first_weights import FirstWeights
@@ -94,8 +95,7 @@ class Start:
             self.first = FirstWeights(
                 source, variables, heads, rows, reads_pooler
             )
-        self._kind = getattr(model, "kind", None)
-        self._check_first(heads, trains)
+        self._check_first(heads, getattr(model, "kind", None))
 
     def _open_folder(self) -> CheckpointManager:
         """Opens output_dir; refuses a run of another model.
@@ -141,12 +141,12 @@ class Start:
                 "Give another --output_dir, or the flags of that run."
             )
 
-    def _check_first(self, heads: Sequence[str], trains: bool) -> None:
+    def _check_first(self, heads: Sequence[str], kind: str | None) -> None:
         """Refuses random weights of what the run does not train.
 
         Also other labels, if the first weights are in output_dir.
         """
-        options, first = self.options, self.first
+        options, first, trains = self.options, self.first, self._trains
         # With save_best, the best weights of output_dir are used.
         predicts = not (trains or options.find("save_best"))
         if predicts:
@@ -168,7 +168,7 @@ class Start:
         if predicts and heads:
             place = f"--init_checkpoint={first.path}"
             self._require_same_head(place, _LINEAR | first.head)
-            first.require_heads(self._kind)
+            first.require_heads(kind)
 
     def load(self, strategy: tf.distribute.Strategy) -> Objective:
         """Makes the model with its first weights; call it in the scope.
@@ -201,14 +201,17 @@ class Start:
         return step
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
-        """Raises ValueError if the run was trained on other data."""
-        before, folder = self.manager.made_from(), self._folder
+        """Raises ValueError if the run had other data, or another optimizer."""
+        point, folder = self.manager.newest(), self._folder
+        before = point.made_from
         if changed := manifests.changes(before, made_from) if before else []:
             raise ValueError(
                 f"{folder} holds a run that was trained on other data: "
                 f"{'; '.join(changed)}. Give another --output_dir, and to "
                 f"start from its weights --init_checkpoint={folder}."
             )
+        if point.global_step:
+            resuming.check_optimizer(point, self.options.train, folder)
 
     def keep(self) -> None:
         """Writes bert_config.json, head.json and labels.txt to output_dir.
@@ -226,7 +229,7 @@ class Start:
         path, head = os.path.join(folder, HEAD), _LINEAR | self._head
         if head != _LINEAR:
             write_json(path, head)
-        elif files.exists(path):
+        else:
             files.remove(path)
         if self._labels is not None:
             text = "".join(f"{label}\n" for label in self._labels)

@@ -19,7 +19,7 @@ from modeling.bert import BertModel, BertOutput
 from modeling.choices import EMBEDDINGS
 from modeling.objectives.base import Batch
 from training.config.extraction_options import VectorOptions
-from training.config.options import Options
+from training.config.shared import Options
 from training.devices import strategy as devices
 from training.inference import Inference, in_order
 

@@ -1,8 +1,11 @@
 """Later commands in a folder that name nothing but the folder and the data."""
 
+import json
+
 import pytest
 
 from tests.support.classifier_support import write_table
+from tests.support.model_folder_support import change_description
 from tests.support.run_files import cells_in, json_lines_in
 from tests.training.finetuning_support import options_of
 from training.runs import classifier
@@ -58,6 +61,17 @@ def test_the_test_file_alone_gives_the_same_answers(trained):
     texts = [row["text"] for row in json_lines_in(folder / "data/test.jsonl")]
     at = header.index("text")
     assert [line[at] for line in lines] == texts
+
+
+def test_a_command_records_the_texts_of_a_converted_model(trained):
+    """No file of Hugging Face says whether it reads pairs."""
+    folder, options, _ = trained
+    change_description(folder / "out", is_pair=None)
+    test_file = str(folder / "data/test.jsonl")
+    classifier.run(later(options, task_options={"test_file": test_file}))
+    assert (
+        json.loads((folder / "out/task.json").read_text())["is_pair"] is False
+    )
 
 
 def test_another_dev_share_would_score_trained_rows(trained, caplog):

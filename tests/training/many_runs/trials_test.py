@@ -259,11 +259,15 @@ def test_predicting_needs_trials_that_are_done(options, tmp_path, trained):
 
 
 def test_impossible_settings_are_refused_first(options, tmp_path, trained):
+    parts = options.replace(gradient_accumulation_steps=4)
+    with pytest.raises(ValueError, match="--trial_batch_sizes=6 cannot be div"):
+        run(parts, TrialOptions(batch_sizes=(8, 6)))
+    parts = parts.replace(train_batch_size=6)
+    with pytest.raises(ValueError, match="--train_batch_size=6 cannot be divi"):
+        run(parts, TWO)
+    assert not list((tmp_path / "out").glob("*.tf_record"))
     with pytest.raises(ValueError, match="24 training examples in batches of "):
         run(options, TrialOptions(batch_sizes=(8, 32)))
-    options = options.replace(gradient_accumulation_steps=4)
-    with pytest.raises(ValueError, match="--trial_batch_sizes=6 cannot be div"):
-        run(options, TrialOptions(batch_sizes=(8, 6)))
     assert not trained
 
 

@@ -13,9 +13,9 @@ from tests.support.model_folder_support import (
 from tests.support.pretraining_support import make_options
 from training.config.extraction_options import ExtractionOptions
 from training.config.run_options import DeviceOptions
-from training.start.found_files import read_files
+from training.runs.pretraining import keep_vocabulary
+from training.start.found_files import load_tokenizer, read_files
 from training.start.source import Source
-from training.start.tokenizer import keep_vocabulary, load_tokenizer
 
 
 def options_of(**given):
