@@ -8,6 +8,7 @@ original's `gelu`, the tanh form, is their `gelu_new`.
 import dataclasses
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -305,16 +306,14 @@ def label_names(values: Mapping[str, Any], path: str) -> list[str]:
 
 def _model_type(values: Mapping[str, Any]) -> str:
     """Returns `bert` or `electra`; raises ValueError for other models."""
-    known = {"bert": "Bert", "electra": "Electra"}
     if "model_type" in values:
-        found = values["model_type"]
-        types = [name for name in known if name == found]
+        found = name = values["model_type"]
     else:
         found = next(iter(values.get("architectures") or ()), "Bert")
-        types = [name for name in known if found.startswith(known[name])]
-    if not types:
+        name = re.match("Bert|Electra|", str(found))[0].lower()
+    if name not in ("bert", "electra"):
         raise ValueError(
             f"this is Hugging Face's {found!r}, another architecture than BERT "
             'and ELECTRA (model_type "bert" or "electra"); take such a model.'
         )
-    return types[0]
+    return name

@@ -112,7 +112,7 @@ class LinearOutput(layers.Layer):
         self.output_bias = self.new_zeros("output_bias", self.num_classes)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """Maps float [M, H] to float32 logits [M, C]."""
+        """Maps float [M, H] or [B, S, H] to float32 logits, C for H."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(layers.as_rows(x), weights, transpose_b=True)
         bias = tf.convert_to_tensor(self.output_bias)
@@ -178,7 +178,7 @@ class SpanHead(layers.Layer):
         self.squad.build((None, self.hidden_size))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """Maps float [M, H] to float32 [M, 2]."""
+        """Maps float [B, S, H] to float32 [B, S, 2]."""
         return self.squad(x)
 
 

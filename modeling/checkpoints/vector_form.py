@@ -174,14 +174,14 @@ def _read_theirs(folder: str) -> dict[str, Any]:
 def _pooling(folder: str, prompts: Mapping[str, str]) -> str:
     """The pooling that a folder's config.json names."""
     config, path = _read(folder, "config.json"), f"{folder}/config.json"
-    pooling = config.get("pooling_mode")
-    if not pooling:
-        pooling = [name for key, name in _POOLINGS.items() if config.get(key)]
+    pooling = config.get("pooling_mode") or [
+        name for key, name in _POOLINGS.items() if config.get(key)
+    ]
     pooling = [pooling] if isinstance(pooling, str) else pooling
-    if len(pooling) != 1 or pooling[0] not in ("mean", "cls"):
+    if len(pooling) != 1 or pooling[0] not in VECTOR_POOLINGS:
         raise ValueError(
             f"{path} has the pooling {' and '.join(pooling) or 'none'}; here "
-            "it can be mean or cls."
+            f"it can be {' or '.join(VECTOR_POOLINGS)}."
         )
     if any(prompts.values()) and config.get("include_prompt") is False:
         raise ValueError(

@@ -76,7 +76,6 @@ class LeftToRightModel(PretrainingObjective):
         else:
             vectors = self.encode(batch, seeds[0]).get_sequence_output()[:, :-1]
         weights = tf.reshape(weights, [-1])
-        vectors = tf.reshape(vectors, [-1, self.config.hidden_size])
         table = tf.convert_to_tensor(self.bert.get_embedding_table())
         labels = tf.reshape(labels, [-1])
         found = self.cls.predictions(vectors, table, labels, in_parts=True)

@@ -75,10 +75,7 @@ class SpanModel(ItemObjective):
         words = self.encode(batch, seeds[0]).get_sequence_output()
         if self.bilstm:
             words, _ = self.bilstm(words, batch["input_mask"], seeds[1])
-        # A matrix, [B * S, H]: see layers.Dense.
-        rows = tf.reshape(words, [-1, words.shape[-1]])
-        shape = tf.concat([tf.shape(batch["input_ids"]), [2]], axis=0)
-        return tf.reshape(self.head(rows), shape)
+        return self.head(words)
 
     def score_examples(self, batch: Batch) -> Batch:
         """Scores a batch for `predictions.Scorer.outputs`.

@@ -159,15 +159,12 @@ class TaskModel(ItemObjective):
             shape //= [1, self.num_labels]
             inputs = [tf.reshape(x, shape) for x in inputs]
         words, text = self._encode(inputs, seeds[0], seeds[2])
-        if self.kind == "tagging":
-            # A matrix, [B * S, H]: see layers.Dense.
-            vectors = tf.reshape(words, [-1, words.shape[-1]])
-            shape = tf.concat([tf.shape(inputs[0]), [self.num_labels]], axis=0)
-        else:
-            vectors = text
-            shape = [-1, self.num_labels]
+        vectors = words if self.kind == "tagging" else text
         vectors = layers.dropout(vectors, self._head_dropout, seeds[1])
-        return tf.reshape(self.head(vectors), shape)
+        logits = self.head(vectors)
+        if self.kind == "choice":
+            return tf.reshape(logits, [-1, self.num_labels])
+        return logits
 
     def _encode(self, inputs, encoder_seed, bilstm_seed):
         """Returns a vector for each token, and one for the text."""

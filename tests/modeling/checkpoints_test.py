@@ -135,16 +135,3 @@ def test_a_full_disk_keeps_the_checkpoint_that_was_there(tmp_path, monkeypatch):
         checkpoints.write(prefix, {"x": np.float32(2)})
     assert checkpoints.Checkpoint(prefix).read("x") == 1
     assert not list(tmp_path.glob("*incomplete*"))
-
-
-def test_strip_keeps_the_weights_alone(goldens, tmp_path):
-    target = str(tmp_path / "bert_model.ckpt")
-    full = checkpoints.open_checkpoint(str(goldens / "model/trained"))
-    checkpoints.write(target, full.weights())
-    slim = checkpoints.Checkpoint(target)
-    assert len(slim.shapes) == 62
-    for name in slim.shapes:
-        np.testing.assert_array_equal(slim.read(name), full.read(name))
-    data = ".data-00000-of-00001"
-    sizes = [tf.io.gfile.stat(c.prefix + data).length for c in (slim, full)]
-    assert sizes[0] == pytest.approx(sizes[1] / 3, rel=0.01)

@@ -350,6 +350,12 @@ def test_models_with_other_numbers_are_refused(tmp_path, change, message):
         config_of(path)
 
 
+@pytest.mark.parametrize("name", ["RobertaModel", 5])
+def test_a_class_of_another_architecture_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name!r}, another architecture"):
+        from_huggingface({"architectures": [name]})
+
+
 def test_a_left_to_right_model_stays_here(goldens):
     values = json.loads((goldens / "bert_config.json").read_text())
     with pytest.raises(ValueError, match="left_to_right.*no counterpart"):

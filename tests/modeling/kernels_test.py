@@ -175,6 +175,14 @@ def run(case, dtype, form):
     return [tf.cast(x, tf.float32).numpy() for x in step(*arguments)]
 
 
+@functools.cache
+def plain_values(name, dtype):
+    """Those of the plain form in float32, from arguments rounded to `dtype`."""
+    case = CASES[name]
+    rounded = [tf.cast(x, tf.float32) for x in arguments_of(case, dtype)]
+    return run(case._replace(arguments=rounded), "float32", Form.PLAIN)
+
+
 def test_every_kernel_has_a_case():
     public = {
         name
@@ -196,10 +204,7 @@ def test_every_kernel_has_a_case():
 def test_a_kernel_equals_its_plain_form(name, dtype, form):
     case = CASES[name]
     found = run(case, dtype, form)
-    # Arguments as rounded as those above, and the plain form in float32.
-    rounded = [tf.cast(x, tf.float32) for x in arguments_of(case, dtype)]
-    exact = case._replace(arguments=rounded)
-    wanted = run(exact, "float32", Form.PLAIN)[: len(found)]
+    wanted = plain_values(name, dtype)[: len(found)]
     for ours, plain in zip(found, wanted, strict=True):
         scale = case.scale or rounding.root_mean_square(plain)
         if plain.ndim == 1:  # a sum of rounded rows, as large as cosines

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 import modeling
-from tests.support import huggingface_support as theirs
-from tests.support.model_folder_support import (
-    write_huggingface,
-    write_original,
-)
+from tests.support.model_folder_support import write_original
 
 
 @pytest.fixture
@@ -36,17 +32,6 @@ def test_the_three_lines_load_the_originals_weights(
     printed = capsys.readouterr().out
     assert "pretraining uncased/bert_model.ckpt: 62 variables load" in printed
     assert "0 missing, 0 unused" in printed
-
-
-def test_they_load_hugging_faces_weights_too(
-    tour, goldens, tmp_path, monkeypatch, capsys
-):
-    write_huggingface(goldens, tmp_path / "uncased")
-    monkeypatch.chdir(tmp_path)
-    output = run_code(tour, "Weights in three lines")["output"]
-    assert output.get_pooled_output().shape == (1, theirs.H)
-    printed = capsys.readouterr().out
-    assert "encoder uncased: 39 variables loaded, 0 missing, 0 unu" in printed
 
 
 @pytest.mark.all  # keras_test.py does it without the page

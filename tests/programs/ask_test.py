@@ -209,7 +209,6 @@ CONTEXT = "--context_file=ask.py"
         ("classification", ["a", "a\tb\tc"], [], "line 2 is ('a', 'b', 'c'), "),
         ("tagging", ["a"], ["--top_k=3"], "--top_k=3 is for a model of the"),
         ("tagging", ["a"], [CONTEXT], f"{CONTEXT} is for a model of the kind"),
-        ("tagging", ["a"], ["--context_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--model=no"], "'no': there is no such folder"),
         ("tagging", ["a"], ["--max_seq_length=2"], "it must be at least 3."),

@@ -41,8 +41,6 @@ ORDER = "--sentence_order_prediction"
         (["--word_segmenter=ab"], "--word_segmenter=ab; expected what is"),
         (["--word_segmenter=absent:cut", WORDS], "--word_segmenter=absent:cut"),
         (["--tfds_split=test"], "--tfds_split=test is for --tfds, "),
-        (["--tfds_data_dir=d"], "--tfds_data_dir=d is for --tfds, "),
-        (["--tfds_text_key=t"], "--tfds_text_key=t is for --tfds, "),
         ([STREAM, "--tfds=a/b"], "give either --input_file or --tfds"),
         (["--beam_options=a", STREAM], "--beam_options=a is for --runner, "),
         ([STREAM, "--runner=DirectRunner"], "--runner needs Apache Beam, "),

@@ -11,7 +11,6 @@ from tests.support.classifier_support import write_texts
 from tests.support.conversion_support import convert
 from tests.support.model_folders import write_released
 from tests.support.vectors_support import extracted
-from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.runs import classifier
 
@@ -34,24 +33,13 @@ def classify(goldens, folder, config_file, tmp_path):
     return classifier.run(options.replace(do_predict=False))
 
 
-def answer(goldens, folder, config_file, tmp_path):
-    """run_squad.py on the golden questions."""
-    return squad_support.run(
-        goldens,
-        tmp_path / "out",
-        init_checkpoint=str(folder),
-        bert_config_file=config_file,
-        do_train=True,
-    )
-
-
 def extract(goldens, folder, config_file, tmp_path):
     """extract_features.py on two lines."""
     changes = {"config_file": config_file, "pooling": "cls"}
     return extracted(folder, tmp_path, LINES, **changes)
 
 
-PROGRAMS = pytest.mark.parametrize("program", [classify, answer, extract])
+PROGRAMS = pytest.mark.parametrize("program", [classify, extract])
 
 
 @PROGRAMS

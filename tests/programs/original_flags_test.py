@@ -18,19 +18,14 @@ ORIGINAL, ALL = (
 )
 
 
-@pytest.mark.parametrize("program", ORIGINAL)
-def test_flags_and_defaults(program, pytestconfig):
-    expected = ORIGINAL[program]
-    rows = flags_support.parse(program, [], pytestconfig.rootpath)
-    assert rows["defaults"] == rows["defaults"] | expected
-
-
 def test_all_programs_are_listed(pytestconfig):
     files = {path.stem for path in pytestconfig.rootpath.glob("*.py")}
     assert {*ALL, "bert"} == files  # bert.py is a module for Python
+    assert {*ORIGINAL} <= {*ALL}
 
 
 @pytest.mark.parametrize("program", ALL)
 def test_names_types_defaults_and_choices(program, pytestconfig):
     rows = flags_support.parse(program, [], pytestconfig.rootpath)
     assert rows["described"] == ALL[program]
+    assert rows["defaults"].items() >= ORIGINAL.get(program, {}).items()

@@ -274,7 +274,7 @@ def test_an_electra_is_trained_by_its_own_objective(plain, tmp_path, objective):
 
 @pytest.mark.all
 def test_a_discriminator_without_generator_is_trained_on_not_evaluated(
-    electra, tmp_path, caplog
+    electra, tmp_path, logged
 ):
     pretraining.run(electra)
     saved = checkpoints.Checkpoint(str(tmp_path / "out/model.ckpt-2"))
@@ -288,6 +288,5 @@ def test_a_discriminator_without_generator_is_trained_on_not_evaluated(
     )
     message = "^--do_eval needs the generator and discriminator, but --init_ch"
     refused(other, message, do_train=False, do_eval=True)
-    caplog.set_level("INFO", logger="absl")
     pretraining.run(other)
-    assert "missing: generator/encoder/layer_0" in caplog.text
+    assert "missing: generator/encoder/layer_0" in logged.text

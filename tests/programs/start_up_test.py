@@ -98,11 +98,11 @@ def test_help_has_a_line_for_each_new_flag_after_the_original_s(run):
     assert not re.search("^      ", ours, re.M)
 
 
-@pytest.mark.parametrize("flag", ["-h", "-?", "-help", "--helpshort"])
-def test_other_names_of_help(run, flag):
-    done = run("ask.py", "--format=text", flag)
-    assert done.stderr == ""
-    assert done.stdout == run("ask.py", "--help").stdout
+def test_other_names_of_help(run):
+    expected = run("ask.py", "--help").stdout
+    for flag in "-h", "-?", "-help", "--helpshort":
+        done = run("ask.py", "--format=text", flag)
+        assert (done.stdout, done.stderr) == (expected, "")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,6 @@ def test_a_pipe_that_closes(command, text):
             ["run_classifier.py", "--do_train", "true", *MRPC[1:]],
             "unexpected argument 'true' after --do_train; give --do_train=true",
         ),
-        ([*MRPC, "--do_train", "mrpc"], "unexpected argument 'mrpc'; flags"),
         ([*MRPC, "stray", "--do_train"], "unexpected argument 'stray'; flags"),
         (
             [*MRPC, "--do_train", "--vocab_file="],
@@ -137,9 +136,7 @@ def test_a_pipe_that_closes(command, text):
         ),
         (["run_squad.py", *TRAIN, MODEL[1], OUT], "--bert_config_file must"),
         ([*MRPC, "--do_train", "--task_name=MPRC"], "(the nearest is mrpc)"),
-        ([*MRPC, "--do_train", "--num_trials=0"], "--num_trials=0; it must be"),
         ([*SQUAD, "--do_train"], "then `train_file` must be specified."),
-        ([*SQUAD, *TRAIN, "--predict_batch_size=0"], "size=0; it must be at l"),
         (
             ["create_pretraining_data.py", "--output_file=a", MODEL[1]]
             + ["--input_file=c", "--num_processes=-1"],
@@ -149,12 +146,6 @@ def test_a_pipe_that_closes(command, text):
         ([*PRETRAINING, "--do_export"], "--do_export: give --export_dir"),
         ([*PRETRAINING, *EXPORT, "--serving_like_original"], "are for fine-"),
         ([*PRETRAINING, *EXPORT, "--export_format=litert"], "are for fine-"),
-        (
-            [*SQUAD, *EXPORT, "--export_format=litert"]
-            + ["--export_signatures=text"],
-            "--export_format=litert has files for ids alone",
-        ),
-        ([*SQUAD, *EXPORT, "--export_signatures=text,id"], "it must be some"),
         (
             ["extract_features.py", *MODEL, "--layers=-1,last"]
             + ["--input_file=a", "--output_file=b", "--init_checkpoint=c"],

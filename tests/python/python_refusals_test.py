@@ -101,10 +101,3 @@ def test_a_model_with_one_segment_type_refuses_pairs(goldens, tmp_path, kind):
     with pytest.raises(ValueError, match=reason):
         model.attention(("the man", "the dog"))
     assert len(model.encode(["a", ("the man", "")])) == 2
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no model, but nothing"):
-        bert.load(str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="bert-base-uncased.*no such f"):
-        bert.load("bert-base-uncased")

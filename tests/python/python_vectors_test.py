@@ -12,7 +12,6 @@ from tests.support.vectors_support import extracted
 @pytest.mark.parametrize(
     "vectors",
     [
-        {"pooling": "mean"},
         {"pooling": "cls", "layers": (-1, 0, "embeddings")},
         {"pooling": "max", "layers": (-2, -1), "layer_mix": "sum"},
     ],

@@ -58,13 +58,12 @@ def test_the_nearest_measurement_is_taken():
 
 
 @pytest.mark.parametrize("minutes", [0, 15])
-def test_the_best_sizes_are_named_before_training(minutes, tmp_path, caplog):
+def test_the_best_sizes_are_named_before_training(minutes, tmp_path, logged):
     (tmp_path / "r").write_bytes(b"four")
     shards = [{"file": "r", "counts": {"bytes": 4}}]
     manifest = {"made_from": {}, "counts": {"wordpieces": 1_200_000}}
     manifest["shards"] = shards
     (tmp_path / "r.manifest.json").write_text(json.dumps(manifest))
-    caplog.set_level("INFO", logger="absl")
     recipes.log_best_sizes(minutes, str(tmp_path / "r"))
     named = str(recipes.best_sizes(15, 1_200_000))
-    assert (named in caplog.text) is bool(minutes)
+    assert (named in logged.text) is bool(minutes)

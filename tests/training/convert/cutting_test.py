@@ -6,7 +6,6 @@ rows and layers compute the same numbers.
 """
 
 import json
-import logging
 
 import numpy as np
 import pytest
@@ -79,9 +78,8 @@ def test_one_number_is_a_number_of_layers_as_far_apart_as_can_be(
 
 @pytest.mark.parametrize("output_format", ["original", "huggingface"])
 def test_texts_of_kept_words_have_the_same_outputs(
-    goldens, convert, text, output_format, caplog
+    goldens, convert, text, output_format, logged
 ):
-    caplog.set_level(logging.INFO, logger="absl")
     old = FullTokenizer(str(goldens / "vocab.txt"))
     used = {t for t in old.tokenize(TEXT) if len(t.removeprefix("##")) > 1}
     size = num_single(old) + 5 + len(used)
@@ -92,7 +90,7 @@ def test_texts_of_kept_words_have_the_same_outputs(
     assert len(new.vocab) == size
     assert new.tokenize(TEXT) == old.tokenize(TEXT)
     assert list(new.vocab) == sorted(new.vocab, key=old.vocab.get)
-    assert "100.00 % of the text's" in caplog.text
+    assert "100.00 % of the text's" in logged.text
     original = convert(name="original", keep_words=size, input_file=text)
     before, after = opened(goldens / "model/trained"), opened(original)
     rows = [old.vocab[token] for token in new.vocab]
@@ -131,11 +129,10 @@ def test_words_that_are_added_stay(goldens, convert, text):
     assert "zzyzx" in FullTokenizer(str(folder / "vocab.txt")).vocab
 
 
-def test_a_text_of_few_words_gives_a_smaller_vocabulary(convert, text, caplog):
-    caplog.set_level(logging.INFO, logger="absl")
+def test_a_text_of_few_words_gives_a_smaller_vocabulary(convert, text, logged):
     folder = convert(keep_words=1000, input_file=text, keep_layers=[1])
     assert len((folder / "vocab.txt").read_text().split()) < 1000
-    assert "MB before" in caplog.text
+    assert "MB before" in logged.text
 
 
 @pytest.mark.parametrize(

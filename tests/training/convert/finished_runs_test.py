@@ -21,7 +21,6 @@ from tests.support.model_folders import (
     description_of,
     write_questions,
 )
-from tests.support.serving_support import finished_run
 
 
 def run_dir(goldens, tmp_path, kind, num_labels=3, *, labels=()):
@@ -85,32 +84,6 @@ def test_a_finished_run_says_what_it_is(
     assert told["do_lower_case"] is False
     loaded = modeling.load(str(ours))
     assert (loaded.kind, [*loaded.labels]) == (kind, labels)
-
-
-def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
-    goldens, tmp_path
-):
-    source = run_dir(goldens, tmp_path, "tagging", labels=["O", "A", "B"])
-    chosen = source / "trial-2"
-    chosen.mkdir()
-    for name in "vocab.txt", "bert_config.json", "labels.txt":
-        (source / name).rename(chosen / name)
-    best = finished_run(goldens, chosen, "tagging")
-    (source / "trials.json").write_text('{"chosen": "trial-2"}')
-    (chosen / "best").mkdir()
-    for path in chosen.glob("model.ckpt-60*"):
-        path.rename(chosen / "best" / path.name)
-    changes = {"weights": "best/model.ckpt-60", "do_lower_case": False}
-    change_description(chosen, **changes)
-    target = convert(source, tmp_path / "target")
-    values = json.loads((target / "config.json").read_text())
-    assert values["architectures"] == ["BertForTokenClassification"]
-    tokenizer = json.loads((target / "tokenizer_config.json").read_text())
-    assert tokenizer["do_lower_case"] is False
-    np.testing.assert_array_equal(
-        load_file(target / "model.safetensors")["classifier.weight"],
-        best.head.output_weights,
-    )
 
 
 def test_a_regression_has_one_nameless_output(goldens, tmp_path):

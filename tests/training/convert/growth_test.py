@@ -50,9 +50,8 @@ def both(goldens, folder):
 
 @pytest.mark.parametrize("output_format", ["original", "huggingface"])
 def test_words_take_unused_rows_then_new_ones(
-    goldens, vocab_file, convert, output_format, caplog
+    goldens, vocab_file, convert, output_format, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     words = ["angioplasty", "morning", "stent", "catheters", "stent", ""]
     folder = convert(words, output_format=output_format)
     old = FullTokenizer(str(vocab_file))
@@ -78,8 +77,8 @@ def test_words_take_unused_rows_then_new_ones(
             np.testing.assert_array_equal(after.read(name), before.read(name))
     config = BertConfig.from_json_file(str(folder / CONFIG[output_format]))
     assert config.vocab_size == 1201
-    assert "Of 4 words, 2 replace [unused] tokens and 1 are new" in caplog.text
-    assert "1 words are in the vocabulary already: morning" in caplog.text
+    assert "Of 4 words, 2 replace [unused] tokens and 1 are new" in logged.text
+    assert "1 words are in the vocabulary already: morning" in logged.text
 
 
 def test_words_fill_the_padding_of_a_table_first(goldens, convert, tmp_path):

@@ -93,15 +93,14 @@ def test_slow_bfloat16_is_warned_of():
 )
 @pytest.mark.usefixtures("no_strategy_yet")
 def test_the_choice_is_logged(
-    monkeypatch, caplog, asked, cpuinfo, chosen, policy, is_slow
+    monkeypatch, logged, asked, cpuinfo, chosen, policy, is_slow
 ):
     support = precision.of_cpu(cpuinfo, {})
     monkeypatch.setattr(strategy, "_bfloat16", lambda devices: support)
     options = DeviceOptions(precision=asked)
-    caplog.set_level("INFO", logger="absl")
     strategy.create_strategy(options)
-    assert f" in {chosen} ({support.found})." in caplog.text
-    assert ("slower than float32 here" in caplog.text) == is_slow
+    assert f" in {chosen} ({support.found})." in logged.text
+    assert ("slower than float32 here" in logged.text) == is_slow
     assert strategy.precision_of(options) == chosen
     # Weights stay float32.
     assert strategy.policy_of(options) == policy

@@ -101,10 +101,9 @@ def lonely(monkeypatch):
 
 
 def test_missing_workers_are_logged_until_all_have_answered(
-    lonely, monkeypatch, caplog
+    lonely, monkeypatch, logged
 ):
     monkeypatch.setattr(workers, "_MESSAGE_SECONDS", 0.02)
-    caplog.set_level("INFO", logger="absl")
     with contextlib.ExitStack() as stack:
 
         def started(*args):
@@ -114,8 +113,8 @@ def test_missing_workers_are_logged_until_all_have_answered(
         warning = workers.logging.warning
         monkeypatch.setattr(workers.logging, "warning", started)
         workers.meet(lonely)
-    assert f"Waiting for {lonely.names[1]}." in caplog.text
-    assert f"Still waiting for {lonely.names[1]}, which does" in caplog.text
+    assert f"Waiting for {lonely.names[1]}." in logged.text
+    assert f"Still waiting for {lonely.names[1]}, which does" in logged.text
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,8 @@ def test_questions_without_answers_are_not_scored(goldens, tmp_path, trimmed):
 
 
 def test_files_of_an_earlier_prediction_do_not_stay(
-    goldens, tmp_path, monkeypatch, caplog
+    goldens, tmp_path, monkeypatch, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     out = tmp_path / "out"
     out.mkdir()
     outputs = {
@@ -155,4 +154,4 @@ def test_files_of_an_earlier_prediction_do_not_stay(
     predict("second")
     assert set(contents_of(out)) == always
     for name in others:
-        assert f"Removed {out}/{name}, which an earlier" in caplog.text
+        assert f"Removed {out}/{name}, which an earlier" in logged.text

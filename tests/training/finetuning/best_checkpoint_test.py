@@ -116,19 +116,18 @@ def test_the_best_weights_are_kept_and_used(tmp_path, metric, scores, best):
     assert choose_among(later, [], metric)[0].restore() == best == later.step
 
 
-def test_patience_stops_and_a_restart_does_not_go_on(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_patience_stops_and_a_restart_does_not_go_on(tmp_path, logged):
     scores = [0.5, 0.6, 0.6, 0.1, 0.9, 0.9]
     choice, seen = choose_among(Number(tmp_path, patience=2), scores)
     assert choice.train(RECORDS) == 2
     assert seen == [1, 2, 3, 4]
     assert CheckpointManager(str(tmp_path)).steps() == [4]
-    assert "Stopping: no better in 2 evaluations." in caplog.text
+    assert "Stopping: no better in 2 evaluations." in logged.text
     again, seen = choose_among(Number(tmp_path, patience=2), scores)
     assert again.train(RECORDS) == 2
     assert seen == []
-    assert "was stopped at step 4, after --early_stopping_pati" in caplog.text
-    assert "To continue, raise --early_stopping_patience" in caplog.text
+    assert "was stopped at step 4, after --early_stopping_pati" in logged.text
+    assert "To continue, raise --early_stopping_patience" in logged.text
     patient, seen = choose_among(Number(tmp_path, patience=3), scores)
     assert patient.train(RECORDS) == 5
     assert seen == [5, 6]

@@ -122,13 +122,12 @@ def test_a_calibration_for_other_texts_is_not_kept(calibrated, tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("place", ["", "best"])
 def test_a_new_folder_finds_the_calibration_beside_its_weights(
-    calibrated, goldens, tmp_path, place
+    calibrated, goldens, tmp_path
 ):
     """The best weights lie in a folder of their own."""
     raw = results(tmp_path)
-    weights = str(tmp_path / "out" / place / "model.ckpt-6")
+    weights = str(tmp_path / "out/best/model.ckpt-6")
     (tmp_path / "out/best").mkdir()
     for path in (tmp_path / "out").glob("model.ckpt-6.*"):
         shutil.copy(path, tmp_path / "out/best")

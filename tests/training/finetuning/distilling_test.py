@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import bert
 import modeling
 from data.records import tfrecord
 from data.tasks import get_task
@@ -21,7 +20,7 @@ from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.support.model_folder_support import add_to_weight, change_description
 from tests.support.pretraining_support import assert_same_checkpoint
-from tests.support.run_files import contents_of, json_lines_in, write_json_lines
+from tests.support.run_files import contents_of, write_json_lines
 from tests.training import squad_support
 from tests.training.finetuning_support import (
     Stopped,
@@ -308,22 +307,6 @@ def test_trials_ask_the_teacher_once(
     trials.run(options, TrialOptions(num_trials=2))
     assert len(asked) == 1
     assert (tmp_path / "out" / RECORDS).exists()
-
-
-@pytest.mark.all
-def test_python_takes_a_teacher(finished_classifier, goldens, tmp_path):
-    bert.finetune(
-        json_lines_in(finished_classifier / "data/train.jsonl"),
-        str(finished_classifier / "out"),
-        str(tmp_path / "out"),
-        teacher_dir=str(finished_classifier / "out"),
-        distill_temperature=1.5,
-        num_train_epochs=1,
-        train_batch_size=8,
-        max_seq_length=24,
-    )
-    described = json.loads((tmp_path / "out/task.json").read_text())
-    assert described["distillation"]["distill_temperature"] == 1.5
 
 
 def train_a_student(goldens, out, device):

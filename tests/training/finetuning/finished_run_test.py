@@ -89,21 +89,6 @@ def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
         run(other, do_train=False, head="linear")
 
 
-def test_a_given_number_of_checkpoints_is_kept(run, tmp_path):
-    (tmp_path / "data/dev.jsonl").unlink()
-    share = {"kind": "single", "dev_share": 0.25}
-    more = {"keep_checkpoint_max": 2, "save_checkpoints_steps": 1}
-    first = run(more, task_options=share, do_predict=False)
-    last = steps(tmp_path)[-1]
-    assert steps(tmp_path) == [last - 1, last]
-    written = (tmp_path / "out/dev_predictions.tsv").read_bytes()
-    assert 0 < written.count(b"\n") - 1 < 24
-    # A process that only evaluates draws the same dev set.
-    again = run(task_options=share, do_train=False, do_predict=False)
-    assert again.results == first.results
-    assert (tmp_path / "out/dev_predictions.tsv").read_bytes() == written
-
-
 def test_stripping_needs_training():
     with pytest.raises(ValueError, match="--strip_checkpoint removes.*do_trai"):
         check_strip(True, do_train=False)
@@ -151,17 +136,19 @@ def asked(monkeypatch):
 
 
 def test_a_finished_model_is_scored_before_it_is_trained_further(
-    run, tmp_path, finished_classifier, caplog, asked
+    run, tmp_path, finished_classifier, logged, asked
 ):
-    caplog.set_level("INFO", logger="absl")
     row = json.dumps({"text": "a new snow", "label": "a new label"})
     for name in ("train", "dev"):
         with (tmp_path / f"data/{name}.jsonl").open("a") as file:
             file.write(f"{row}\n" * 3)
-    old = str(finished_classifier / "out")
-    run({"init_checkpoint": old, "num_train_epochs": 1.0}, do_predict=False)
-    assert f"t={old} was trained on 24 examples" in caplog.text
-    (line,) = [x for x in caplog.messages if "before and after" in x]
+    old = shutil.copytree(finished_classifier / "out", tmp_path / "old")
+    (old / "train.tf_record").unlink()
+    again = {"init_checkpoint": str(old), "num_train_epochs": 1.0}
+    run(again, do_predict=False)
+    assert f"t={old} was trained on 24 examples" in logged.text
+    assert "train set:" not in logged.text  # Its records are gone.
+    (line,) = [x for x in logged.messages if "before and after" in x]
     before = json.loads((finished_classifier / "out/metrics.json").read_text())
     # It answers as before, and never with the label that it does not have.
     assert asked == [["a new label"]]
@@ -170,10 +157,9 @@ def test_a_finished_model_is_scored_before_it_is_trained_further(
 
 
 def test_records_of_an_earlier_model_may_be_gone(
-    goldens, tmp_path, finished_classifier, caplog, asked
+    goldens, tmp_path, finished_classifier, logged, asked
 ):
     """Here it is named by its best weights, and has a head of another kind."""
-    caplog.set_level("INFO", logger="absl")
     old = shutil.copytree(finished_classifier, tmp_path / "old") / "out"
     (old / "train.tf_record").unlink()
     (old / "best").mkdir()
@@ -185,8 +171,8 @@ def test_records_of_an_earlier_model_may_be_gone(
     given = {"init_checkpoint": str(best.with_suffix(""))}
     given["num_train_epochs"] = 1.0
     classifier.run(options_of(goldens, tmp_path, finetuning=given))
-    assert f"/{best.stem} was trained on 24 examples" in caplog.text
-    assert "train set:" not in caplog.text
+    assert f"/{best.stem} was trained on 24 examples" in logged.text
+    assert "train set:" not in logged.text
     assert asked == []
 
 
@@ -204,9 +190,8 @@ def said_of(caplog, set_name):
     ],
 )
 def test_rows_that_an_earlier_model_has_not_seen_are_named(
-    goldens, tmp_path, finished_classifier, caplog, asked, long_text
+    goldens, tmp_path, finished_classifier, logged, asked, long_text
 ):
-    caplog.set_level("INFO", logger="absl")
     given, finetuning = {"do_predict": False}, {"num_train_epochs": 1.0}
     if long_text:
         given["long_text"] = long_text
@@ -227,13 +212,13 @@ def test_rows_that_an_earlier_model_has_not_seen_are_named(
     train.write_text("\n".join([first, new[0], *rest, *new[1:], ""]))
     dev.write_text(f"{dev.read_text()}{rest[0]}\n")
     again = finetuning | {"init_checkpoint": str(tmp_path / "out")}
-    caplog.clear()
+    logged.clear()
     again = options_of(goldens, tmp_path, finetuning=again, **given)
     classifier.run(again.replace(output_dir=str(tmp_path / "second")))
     lines = "; ".join(f"{train}, line {x}" for x in (2, 26, 27, 28, 29))
     # All, learned before, of these with another label, new.
-    assert said_of(caplog, "train") == ([30, 24, 1, 6], f": {lines}; ...")
-    assert said_of(caplog, "dev") == ([10, 1, 0], ".")
+    assert said_of(logged, "train") == ([30, 24, 1, 6], f": {lines}; ...")
+    assert said_of(logged, "dev") == ([10, 1, 0], ".")
     assert asked == [[]]  # It has all labels.
 
 
@@ -241,20 +226,19 @@ def test_what_shapes_the_training_is_warned_of(
     run, tmp_path, finished_classifier, caplog
 ):
     shutil.copytree(finished_classifier / "out", tmp_path / "out")
-    quick = {"do_eval": False, "do_predict": False}
-    for epochs, weights, window, *changes in (
-        (3.0, (1.0, 2.0), 7, "weights [] -> [1.0, 2.0]", "window 0 -> 7"),
-        (4.0, (), 0, "weights [1.0, 2.0] -> []", "window 7 -> 0"),
-    ):
-        finetuning = {"num_train_epochs": epochs, "shuffle_window": window}
-        run(finetuning, class_weights=weights, **quick)
-        (message,) = (x for x in caplog.messages if "other settings" in x)
-        assert all(x in message for x in (*changes, "num_train_steps"))
-        # The answers of the weights before are there, too.
-        for name in ("predictions.tsv", "test_results.tsv"):
-            assert f"{name} was written before step" in caplog.text
-        assert re.search("dev_predictions.tsv was .*--do_eval", caplog.text)
-        caplog.clear()
+    run(
+        {"num_train_epochs": 3.0, "shuffle_window": 7},
+        class_weights=(1.0, 2.0),
+        do_eval=False,
+        do_predict=False,
+    )
+    (message,) = (x for x in caplog.messages if "other settings" in x)
+    for change in ("weights [] -> [1.0, 2.0]", "window 0 -> 7", "_train_steps"):
+        assert change in message
+    # The answers of the weights before are there, too.
+    for name in ("predictions.tsv", "test_results.tsv"):
+        assert f"{name} was written before step" in caplog.text
+    assert re.search("dev_predictions.tsv was .*--do_eval", caplog.text)
 
 
 def test_labels_without_a_row_in_a_dev_file_are_said(

@@ -53,16 +53,14 @@ def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
     "before, now", [("linear", "bilstm"), ("bilstm", "linear")]
 )
 def test_a_head_of_another_shape_is_new(goldens, tmp_path, caplog, before, now):
-    config = {"bert_config_file": str(goldens / "bert_config.json")}
-    options = make_options(goldens, tmp_path / "a", **config)
-    first = make_run(options, mix="", head=before)
+    first = make_run(make_options(goldens, tmp_path / "a"), mix="", head=before)
     weights = first._weights
     for variable in weights.values():
         variable.assign_add(tf.ones_like(variable))
     first.manager.save(weights, ResumePoint(1, 8, 12345, 19))
     caplog.clear()
     options = make_options(
-        goldens, tmp_path / "b", init_checkpoint=str(tmp_path / "a"), **config
+        goldens, tmp_path / "b", init_checkpoint=str(tmp_path / "a")
     )
     found = make_run(options, mix="", head=now)._weights
     assert "all but the head is taken" in caplog.text

@@ -157,9 +157,8 @@ def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
 
 @pytest.mark.parametrize("count_windows", [False, True])
 def test_epochs_are_counted_by_questions_as_the_original(
-    goldens, tmp_path, monkeypatch, caplog, count_windows
+    goldens, tmp_path, monkeypatch, logged, count_windows
 ):
-    caplog.set_level("INFO", logger="absl")
     steps = []
 
     def train(self, *args, **kwargs):
@@ -180,7 +179,7 @@ def test_epochs_are_counted_by_questions_as_the_original(
     counted = f"{questions} ({opened.count} records)"
     if count_windows:
         counted = str(opened.count)
-    assert f"  Num examples = {counted}\n" in caplog.text
+    assert f"  Num examples = {counted}\n" in logged.text
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import change_description
 from tests.support.run_files import cells_in, json_lines_in
 from tests.training.finetuning_support import options_of
+from training.loop.checkpointing import CheckpointManager
 from training.runs import classifier
 
 
@@ -22,7 +23,9 @@ def trained(goldens, tmp_path_factory):
         folder,
         task_options={"dev_share": 0.25},
         finetuning={
-            "on_step": lambda step, values: seen.append((step, values))
+            "keep_checkpoint_max": 2,
+            "save_checkpoints_steps": 1,
+            "on_step": lambda step, values: seen.append((step, values)),
         },
         given=frozenset(),
     )
@@ -42,6 +45,26 @@ def test_each_step_is_told_once_with_its_loss(trained):
     *_, seen = trained
     assert [step for step, _ in seen] == [*range(1, 1 + len(seen))]
     assert seen and all(values["loss"] > 0 for _, values in seen)
+
+
+def test_a_given_number_of_checkpoints_is_kept(trained):
+    folder, _, seen = trained
+    steps = CheckpointManager(str(folder / "out")).steps()
+    assert steps == [len(seen) - 1, len(seen)]
+
+
+def test_a_process_that_only_evaluates_draws_the_same_dev_set(trained):
+    folder, options, _ = trained
+    paths = [
+        folder / "out" / name
+        for name in ("dev_predictions.tsv", "eval_results.txt")
+    ]
+    before = [path.read_bytes() for path in paths]
+    assert 0 < before[0].count(b"\n") - 1 < 24
+    for path in paths:
+        path.unlink()
+    classifier.run(options.replace(do_train=False, do_predict=False))
+    assert [path.read_bytes() for path in paths] == before
 
 
 def test_the_test_file_alone_gives_the_same_answers(trained):

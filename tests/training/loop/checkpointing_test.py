@@ -285,14 +285,13 @@ def test_a_kill_while_slots_are_removed_leaves_the_weights(
     assert manager.restore(variables()).is_stripped
 
 
-def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, logged):
     manager = save(tmp_path, steps=(1, 2, 3, 4))
     checkpoints.tf1.write_state(str(tmp_path), ["model.ckpt-3"])
     manager.keep_latest()
     assert manager.steps() == [3, 4]
     assert restored_step(manager) == 3
-    assert "the checkpoints of steps 1, 2, which --keep_ch" in caplog.text
+    assert "the checkpoints of steps 1, 2, which --keep_ch" in logged.text
 
 
 def test_checkpoints_that_an_earlier_command_kept_are_not_removed_in_silence(
@@ -355,11 +354,10 @@ def test_a_folder_without_checkpoints_has_none_to_spare(tmp_path):
         (0, 0, "0.1 MB each, and all of them are kept"),
     ],
 )
-def test_the_size_on_disk_is_told(tmp_path, caplog, keep_max, saves, text):
-    caplog.set_level("INFO", logger="absl")
+def test_the_size_on_disk_is_told(tmp_path, logged, keep_max, saves, text):
     manager = CheckpointManager(str(tmp_path), keep_max)
     manager.log_size({"a": tf.Variable(tf.zeros([25_000]))}, saves)
-    assert text in caplog.text
+    assert text in logged.text
 
 
 def test_too_little_space_is_told_before_training(

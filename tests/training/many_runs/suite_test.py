@@ -82,8 +82,7 @@ def ran(monkeypatch):
     return calls
 
 
-def test_all_of_glue_is_one_table(options, tmp_path, ran, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_all_of_glue_is_one_table(options, tmp_path, ran, logged):
     make_glue(
         tmp_path / "glue",
         ["cola", "SST-2", "MRPC", "sts_b", "QQP", "MNLI", "QNLI", "WNLI"],
@@ -92,7 +91,7 @@ def test_all_of_glue_is_one_table(options, tmp_path, ran, caplog):
     (tmp_path / "glue/diagnostic/diagnostic.tsv").write_text("")
     run_suite(options, "glue", TrialOptions(num_trials=3))
     out = tmp_path / "out"
-    assert "has no folder RTE: left out" in caplog.text
+    assert "has no folder RTE: left out" in logged.text
     names = [options.task_name for options, _ in ran]
     assert " ".join(names) == "MNLI QQP QNLI SST-2 CoLA STS-B MRPC WNLI AX"
     assert ran[4][0].data_dir == str(tmp_path / "glue/cola")
@@ -105,7 +104,7 @@ def test_all_of_glue_is_one_table(options, tmp_path, ran, caplog):
     assert once == ONCE
     assert ax.finetuning.init_checkpoint == str(out / "MNLI/model.ckpt-7")
     assert not ax.do_train
-    check_glue_table(out, caplog.text)
+    check_glue_table(out, logged.text)
 
 
 def submitted(out):

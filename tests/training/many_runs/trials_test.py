@@ -118,8 +118,7 @@ def test_a_number_of_checkpoints_holds_for_each_trial(
     assert len(found) == kept + 2  # the made-up run keeps both of the chosen
 
 
-def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, logged):
     options = options.replace(do_predict=True)
     outcome = run(options, RATES)
     out = tmp_path / "out"
@@ -130,7 +129,7 @@ def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, caplog):
     assert outcome.results["dev"]["accuracy"] == pytest.approx(0.36)
     assert (out / "predictions.tsv").read_text() == "by 0.3 12346"
     assert float((out / "metrics.json").read_text()) == pytest.approx(0.36)
-    assert "Trial 3 of 6: trial-lr9-epochs1-batch8-seed12345" in caplog.text
+    assert "Trial 3 of 6: trial-lr9-epochs1-batch8-seed12345" in logged.text
     # The records are made once.
     made = {str(path.relative_to(out)) for path in out.rglob("*.tf_record")}
     assert made == {f"{x}.tf_record" for x in ("train", "eval", "predict")}

@@ -1,7 +1,6 @@
 """What a pretraining run remembers of its records, for later commands."""
 
 import json
-import logging
 import shutil
 
 import pytest
@@ -73,7 +72,7 @@ def begin(monkeypatch):
 
 
 def test_a_later_command_splits_text_as_the_records_were(
-    trained, tmp_path, caplog, begin
+    trained, tmp_path, logged, begin
 ):
     kept = read_settings(str(tmp_path / "out"))
     assert kept.do_lower_case is False
@@ -86,16 +85,15 @@ def test_a_later_command_splits_text_as_the_records_were(
         vocab_file=None,
         init_checkpoint=None,
     )
-    caplog.set_level(logging.INFO, logger="absl")
     pretraining.run(later)
-    assert "--do_lower_case=False, as " in caplog.text
+    assert "--do_lower_case=False, as " in logged.text
     # A vocabulary elsewhere, which says nothing, changes nothing.
     evaluated = later.replace(do_predict=False, do_eval=True)
     begin(evaluated.replace(vocab_file=trained.vocab_file))
     assert read_settings(str(tmp_path / "out")).do_lower_case is False
     # Its own vocabulary fits its records, byte by byte.
     pretraining.run(evaluated)
-    assert "The evaluation reads the records that are trained on" in caplog.text
+    assert "The evaluation reads the records that are trained on" in logged.text
 
 
 def test_a_vocabulary_that_the_records_did_not_have_is_refused(

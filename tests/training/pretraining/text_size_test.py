@@ -87,15 +87,14 @@ def test_records_of_two_vocabularies_are_refused(options, tmp_path):
 
 
 def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
-    options, tmp_path, caplog
+    options, tmp_path, logged
 ):
-    caplog.set_level("INFO", logger="absl")
     options = options.replace(do_eval=True, max_eval_steps=1)
     pretraining.run(options)
     text = (tmp_path / "run/bert_config.json").read_text()
     assert json.loads(text)["vocab_size"] == 10
-    assert "vocab_size is 10, as the vocabulary has; " in caplog.text
-    assert "480 wordpieces of text" in caplog.text
+    assert "vocab_size is 10, as the vocabulary has; " in logged.text
+    assert "480 wordpieces of text" in logged.text
     # The same flags still name a configuration of 1200.
     later = options.replace(do_train=False)
     pretraining.run(later)

@@ -11,9 +11,10 @@ from tests.support import huggingface_support as theirs
 from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_original
 from tests.support.model_folders import change_json, write_questions
+from tests.support.run_files import contents_of
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
-from training.runs import classifier, pretraining, questions, vectors
+from training.runs import classifier, questions
 from training.start import description, found_files
 from training.start.source import Source
 
@@ -133,7 +134,7 @@ def test_a_model_in_output_dir_is_neither_replaced_nor_left_beside(
     if form == "huggingface":
         there = tmp_path / "theirs"
         theirs.write_folder(there, theirs.tensors_of())
-    before = {path.name: path.read_bytes() for path in there.iterdir()}
+    before = contents_of(there)
     write_table(tmp_path / "data", "single")
 
     def run(init_checkpoint):
@@ -152,8 +153,7 @@ def test_a_model_in_output_dir_is_neither_replaced_nor_left_beside(
     if trains and form == "huggingface":  # two models in one folder
         with pytest.raises(ValueError, match="--output_dir"):
             run(there)
-    after = {path.name: path.read_bytes() for path in there.iterdir()}
-    assert after == before
+    assert contents_of(there) == before
 
 
 def test_the_error_names_where_it_looked(released, out):
@@ -184,41 +184,6 @@ def test_questions_are_answered_without_both(
         one, other = (f / name for f in (tmp_path / "out", answered_questions))
         assert one.read_text() == other.read_text()
     assert modeling.load(str(tmp_path / "out")).kind == "span"
-
-
-def test_vectors_are_the_same_without_both(goldens, vector_options, tmp_path):
-    vectors.run(vector_options)
-    both = {
-        "vocab_file": str(goldens / "vocab.txt"),
-        "bert_config_file": str(goldens / "first_layer.json"),
-        "output_file": str(tmp_path / "other.jsonl"),
-    }
-    vectors.run(vector_options.replace(**both))
-    assert (tmp_path / "one.jsonl").read_bytes() == (
-        tmp_path / "other.jsonl"
-    ).read_bytes()
-
-
-def test_a_pretraining_run_keeps_its_vocabulary(
-    options, goldens, released, tmp_path
-):
-    options = options.replace(init_checkpoint=str(released), **NOTHING)
-    pretraining.run(options)
-    out = tmp_path / "out"
-    kept = (out / "vocab.txt").read_bytes()
-    assert kept == (goldens / "vocab.txt").read_bytes()
-    loaded = modeling.load(str(out))
-    assert loaded.kind == "pretraining"
-    assert loaded.report.source == f"{out}/model.ckpt-2"
-    queries = tmp_path / "queries.txt"
-    queries.write_text("the [MASK] went home .\n")
-    asking = options.replace(do_predict=True, predict_file=str(queries))
-    pretraining.run(asking.replace(init_checkpoint=None, do_train=False))
-    assert (out / "predict_results.jsonl").exists()
-    (released / "vocab.txt").unlink()
-    (out / "vocab.txt").unlink()
-    with pytest.raises(ValueError, match="Flag --vocab_file must have a val"):
-        pretraining.run(asking)
 
 
 def test_weights_that_are_gone_are_named(goldens, out):

@@ -11,6 +11,7 @@ from tests.support import huggingface_support as theirs
 from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.conversion_support import convert
+from tests.support.run_files import contents_of
 from tests.training.finetuning_support import (
     make_options,
     make_run,
@@ -120,20 +121,18 @@ def test_a_run_answers_by_the_names_of_the_rows(goldens, tmp_path):
     ],
 )
 def test_rows_in_another_order_are_put_in_that_of_the_task(
-    goldens, tmp_path, caplog, form, names
+    goldens, tmp_path, logged, form, names
 ):
-    caplog.set_level("INFO", logger="absl")
     source = form(goldens, tmp_path / "source/model", names, ORDER)
     assert_head(run_from(source, goldens, tmp_path), goldens)
-    assert f"layer are reordered from {', '.join(names)} (" in caplog.text
-    assert ") to the order of the task: contradiction, entail" in caplog.text
+    assert f"layer are reordered from {', '.join(names)} (" in logged.text
+    assert ") to the order of the task: contradiction, entail" in logged.text
 
 
-def test_rows_in_the_order_of_the_task_stay(goldens, tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_rows_in_the_order_of_the_task_stay(goldens, tmp_path, logged):
     source = original_form(goldens, tmp_path / "source", TASK, [0, 1, 2])
     assert_head(run_from(source, goldens, tmp_path), goldens)
-    assert "output layer" not in caplog.text
+    assert "output layer" not in logged.text
 
 
 @pytest.mark.all
@@ -159,11 +158,10 @@ def test_a_model_keeps_the_order_of_its_labels_in_its_folder(
 ):
     source = form(goldens, tmp_path / "source/model", THEIRS, ORDER)
     folder = tmp_path / "source/model"
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    before = contents_of(folder)
     with pytest.raises(ValueError, match="--labels.*--output_dir"):
         run_mnli(goldens, folder, source)
-    after = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert after == before
+    assert contents_of(folder) == before
 
 
 def test_other_labels_are_not_trained_in_a_models_own_folder(goldens, tmp_path):

@@ -117,8 +117,18 @@ def test_a_pretraining(goldens, tmp_path, released, opened):
         # For the size of the text, the records, and what the run remembers.
         manifest.name: 4,
     }
+    kept = (tmp_path / "out/vocab.txt").read_bytes()
+    assert kept == (goldens / "vocab.txt").read_bytes()
 
 
-def test_vectors(released, vector_options, opened):
+def test_vectors(goldens, released, vector_options, opened, tmp_path):
     vectors.run(vector_options.replace(given=frozenset()))
     assert times(opened, released, *FOUND) == ONCE
+    both = {
+        "vocab_file": str(goldens / "vocab.txt"),
+        "bert_config_file": str(goldens / "first_layer.json"),
+        "output_file": str(tmp_path / "other.jsonl"),
+    }
+    vectors.run(vector_options.replace(**both))
+    found, given = (tmp_path / f"{name}.jsonl" for name in ("one", "other"))
+    assert found.read_bytes() == given.read_bytes()

@@ -98,7 +98,7 @@ def test_the_strategy_of_the_flags_computes(options):
 
 
 def test_a_trained_run_computes_although_its_start_is_named(
-    released, options, goldens, tmp_path, caplog
+    released, options, goldens, tmp_path, logged
 ):
     out = tmp_path / "out"
     write_released(goldens, out)
@@ -106,10 +106,9 @@ def test_a_trained_run_computes_although_its_start_is_named(
     for path in out.glob("bert_model.ckpt.*"):
         path.rename(out / path.name.replace("bert_model.ckpt", "model.ckpt-1"))
     write_state(str(out), ["model.ckpt-1"])
-    caplog.set_level("INFO", logger="absl")
     named = options.replace(output_dir=str(out))
     assert encoding.make_model(named).form.pooling == "cls"
-    assert "--init_checkpoint is not used" in caplog.text
+    assert "--init_checkpoint is not used" in logged.text
     (out / "model.ckpt-1.index").unlink()
     assert encoding.make_model(named).form.pooling == "mean"
 
@@ -193,12 +192,21 @@ def test_files_and_python_have_the_same_answers(options, tmp_path, released):
     assert texts[0][0]["text"] in LINES
 
 
-def test_a_file_without_questions_is_refused(options, tmp_path):
+def test_questions_and_an_index_that_do_not_fit_are_refused(options, tmp_path):
     encoding.run(options)
     (tmp_path / "none.txt").write_text("\n \n")
-    search = as_search(options, input_file=str(tmp_path / "none.txt"))
-    with pytest.raises(ValueError, match="--input_file.*no questions"):
-        encoding.run(search)
+    of_other = "--index_file.*another model"
+    for changes, message in (
+        ({"input_file": f"{tmp_path}/none.txt"}, "--input_file.*no questions"),
+        ({"pooling": "cls"}, f"{of_other}.*pooling .*-> cls"),
+        ({"normalize": False}, f"{of_other}.*normalize .*-> False"),
+        ({"do_lower_case": False}, f"{of_other}.*do_lower_case .*-> False"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            encoding.run(as_search(options, **changes))
+    np.save(options.output_file, -np.load(options.output_file))
+    with pytest.raises(ValueError, match="changed since.*--do_encode"):
+        encoding.run(as_search(options))
 
 
 def test_a_search_never_writes_over_the_texts_of_its_index(options, tmp_path):
@@ -211,25 +219,6 @@ def test_a_search_never_writes_over_the_texts_of_its_index(options, tmp_path):
     with pytest.raises(ValueError, match="--output_file.*--index_file"):
         encoding.run(search)
     assert json_lines_in(texts) == [{"text": "one"}]
-
-
-def test_an_index_whose_vectors_were_replaced_is_refused(options):
-    encoding.run(options)
-    np.save(options.output_file, -np.load(options.output_file))
-    with pytest.raises(ValueError, match="changed since.*--do_encode"):
-        encoding.run(as_search(options))
-
-
-def test_an_index_of_another_model_is_refused(options):
-    encoding.run(options)
-    for name, value in (
-        ("pooling", "cls"),
-        ("normalize", False),
-        ("do_lower_case", False),
-    ):
-        message = f"--index_file.*another model.*{name} .*-> {value}"
-        with pytest.raises(ValueError, match=message):
-            encoding.run(as_search(options, **{name: value}))
 
 
 @pytest.mark.parametrize(
