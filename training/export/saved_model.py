@@ -87,7 +87,8 @@ def run(options: ExportOptions) -> str:
     if is_litert:
         with _appears(folder) as temporary:
             described.write(temporary, vocab_file)
-            litert.write(serving, _metrics(output_dir, serving), temporary)
+            figures = _metrics(output_dir, serving.description)
+            litert.write(serving, figures, temporary)
         logging.info("Wrote %s", folder)
         return folder
     exported = choose(serving, options.serving)
@@ -130,7 +131,7 @@ def _figures(options: ExportOptions, serving: Serving, output_dir: str) -> dict:
         error = measure_error(exact, serving, options.output_dir)
         logging.info("%s against float32: %s", options.precision, error)
         figures["against float32"] = error
-    return figures | _metrics(output_dir, serving)
+    return figures | _metrics(output_dir, serving.description)
 
 
 def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
@@ -270,10 +271,12 @@ def _data(output_dir: str) -> dict[str, Any]:
     return found
 
 
-def _metrics(output_dir: str, serving: Serving) -> dict[str, Any]:
+def _metrics(
+    output_dir: str, described: description.Description
+) -> dict[str, Any]:
     """Returns the metrics of a model's last evaluation; {} = none."""
     path = os.path.join(output_dir, "metrics.json")
-    found, described = find_json(path, remedy=_REMEDY), serving.description
+    found = find_json(path, remedy=_REMEDY)
     step = _OWN_WEIGHTS.fullmatch(described.weights)
     own = {**vars(described), "global_step": int(step[1])} if step else {}
     own.pop("save_best", "")  # which may be a shorter form of a metric's name

@@ -265,10 +265,10 @@ def test_versions_count_up_and_are_whole(finished, options, made, monkeypatch):
 
     monkeypatch.setattr(saved_model, "save", fail)
     # The metrics of earlier weights, or of another length, are not its own.
-    serving = saved_model.load(str(finished))
+    described = read(str(finished))
     for name in ("global_step", "max_seq_length"):
         (finished / "metrics.json").write_text(f'{{"{name}": 1000}}')
-        assert saved_model._metrics(str(finished), serving) == {}
+        assert saved_model._metrics(str(finished), described) == {}
     with pytest.raises(OSError, match="export/9: disk full. Nothing was chang"):
         saved_model.run(options)
     assert sorted(os.listdir(finished / "export")) == names
