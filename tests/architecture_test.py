@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_347,
-    "training": 11_134,
+    "training": 11_137,
     "modeling": 3_846,
     "studies": 1_379,
     "demo": 385,
