@@ -12,8 +12,14 @@ import json, os, runpy, sys, tempfile
 from absl import app, flags
 sys.path[0] = os.getcwd()
 sys.modules |= {"tensorflow": None, "keras": None}
-started = []
+from training.config import flags as ours
+started, bounds, define = [], {}, ours._define_flag
 app.run = lambda main, **_: started.append(main)
+def define_and_keep(field, *rest):
+    found = {n: getattr(field.setting, n) for n in ("least", "most", "above")}
+    bounds[field.flag] = {n: x for n, x in found.items() if x is not None}
+    define(field, *rest)
+ours._define_flag = define_and_keep
 runpy.run_path(f"{sys.argv[1]}.py", run_name="__main__")
 (main,) = started
 FLAGS = flags.FLAGS
@@ -28,7 +34,7 @@ for module, defined in FLAGS.flags_by_module_dict().items():
             "default": flag.default,
             "is_new": "[new]" in flag.help,
             "is_required": bool(flag.validators),
-        } | ({"choices": choices} if choices else {})
+        } | ({"choices": choices} if choices else {}) | bounds[flag.name]
 parsed = []
 commands = json.loads(sys.stdin.read())
 os.chdir(tempfile.mkdtemp())
@@ -68,8 +74,8 @@ def parse(program, commands, root):
 
     Returns:
       `defaults`: flag -> default; `parsed`: of each command the flags that
-      are given; `described`: flag -> type, default, choices, whether it is
-      new and whether it is required, without the flags of absl.
+      are given; `described`: flag -> type, default, choices, bounds, whether
+      it is new and whether it is required, without the flags of absl.
     """
     done = fork_server.cold_python(
         "-c", _SCRIPT, program, input=json.dumps(commands), cwd=root
