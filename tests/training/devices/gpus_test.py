@@ -48,16 +48,6 @@ def root(tmp_path, monkeypatch):
     return tmp_path
 
 
-def without(*missing):
-    """A stand-in for `ctypes.CDLL`."""
-
-    def load(name):
-        if name in missing:
-            raise OSError(f"{name}: cannot open shared object file")
-
-    return load
-
-
 @pytest.mark.parametrize(
     ("missing", "reason"),
     [
@@ -69,7 +59,11 @@ def without(*missing):
 def test_a_gpu_that_tensorflow_does_not_see_stops_the_run(
     monkeypatch, root, missing, reason
 ):
-    monkeypatch.setattr(gpus.ctypes, "CDLL", without(*missing))
+    def load(name):
+        if name in missing:
+            raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(gpus.ctypes, "CDLL", load)
     with pytest.raises(ValueError, match=reason) as error:
         gpus.check_seen((), {}, root)
     assert f"NVIDIA GPU ({root}/dev/nvidia0)" in str(error.value)

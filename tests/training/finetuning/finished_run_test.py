@@ -15,10 +15,8 @@ from tests.support.finished_runs import CLASSIFIER
 from tests.support.model_folder_support import change_description
 from tests.support.run_files import json_lines_in
 from tests.training.finetuning_support import options_of
-from training.config.finetuning_options import TrialOptions
 from training.finetuning.task_scorer import TaskScorer
 from training.loop.checkpointing import CheckpointManager
-from training.many_runs import trials
 from training.runs import classifier
 from training.task_program import check_strip
 
@@ -37,10 +35,6 @@ def run(goldens, tmp_path):
     return make
 
 
-def steps(tmp_path):
-    return CheckpointManager(str(tmp_path / "out")).steps()
-
-
 def names(path):
     return set(checkpoints.Checkpoint(str(path)).shapes)
 
@@ -49,7 +43,7 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
     run, tmp_path, finished_classifier
 ):
     shutil.copytree(finished_classifier / "out", tmp_path / "out")
-    assert steps(tmp_path) == [6]
+    assert CheckpointManager(str(tmp_path / "out")).steps() == [6]
     path = tmp_path / "out/model.ckpt-6"
     before = names(path)
     assert any(name.endswith("adam_m") for name in before)
@@ -94,22 +88,6 @@ def test_stripping_needs_training():
         check_strip(True, do_train=False)
     check_strip(True, do_train=True)
     check_strip(False, do_train=False)
-
-
-@pytest.mark.all
-def test_trials_are_stripped(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
-    options = options_of(
-        goldens, tmp_path, finetuning=CLASSIFIER | {"strip_checkpoint": True}
-    )
-    trials.run(options, TrialOptions(num_trials=2))
-    found = sorted((tmp_path / "out").glob("trial-*/model.ckpt-*.index"))
-    assert len(found) == 2
-    for path in found:
-        left = names(path.with_suffix(""))
-        assert not any("adam" in name for name in left)
-    for name in "dev_predictions.tsv", "errors.html", "predictions.tsv":
-        assert (tmp_path / "out" / name).exists()
 
 
 @pytest.mark.all

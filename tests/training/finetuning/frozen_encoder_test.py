@@ -8,9 +8,7 @@ import tensorflow as tf
 
 from modeling import TaskModel, bilstm, checkpoints
 from tests.support import rounding
-from tests.support.classifier_support import write_records
 from tests.training.finetuning_support import (
-    LENGTHS,
     losses_with_and_without,
     make_options,
     on_one_and_two_devices,
@@ -20,15 +18,14 @@ from tests.training.finetuning_support import (
     stopped_and_resumed,
     write_tagged,
 )
-from training.config.run_options import DeviceOptions
 from training.finetuning import finetuner
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.runs import classifier
 
 
-def make_run(options, *, mix="weighted_all", head="bilstm", kind="tagging"):
+def make_run(options, *, mix="weighted_all", head="bilstm"):
     make_model = functools.partial(
-        TaskModel, kind=kind, num_labels=3, feature_based=mix, head=head
+        TaskModel, kind="tagging", num_labels=3, feature_based=mix, head=head
     )
     return finetuner.Finetuning(open_start(options, make_model))
 
@@ -67,25 +64,6 @@ def test_a_head_of_another_shape_is_new(goldens, tmp_path, caplog, before, now):
     for name, variable in found.items():
         is_taken = name in weights and np.array_equal(variable, weights[name])
         assert is_taken == checkpoints.is_of_encoder(name), name
-
-
-@pytest.mark.all
-def test_a_bilstm_on_a_trained_encoder_trains_both(goldens, tmp_path):
-    run = make_run(
-        make_options(
-            goldens,
-            tmp_path,
-            num_train_epochs=1.0,
-            device=DeviceOptions(precision="bfloat16"),
-        ),
-        mix="",
-        kind="classification",
-    )
-    before = {n: v.numpy() for n, v in run._weights.items()}
-    run.train(write_records(tmp_path, LENGTHS, seq_length=64, num_labels=3))
-    for name, variable in run._weights.items():
-        if "pooler" not in name:  # not used
-            assert not np.array_equal(variable, before[name]), name
 
 
 @pytest.mark.all

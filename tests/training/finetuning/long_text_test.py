@@ -207,20 +207,6 @@ def test_words_are_labelled_once_also_by_the_export(goldens, tmp_path):
     assert [x for answer in answers for x in answer["label"]] == labels
 
 
-def test_a_finished_folder_predicts_without_training(runs, tmp_path, caplog):
-    folder, options, _ = runs("single", "max")
-    shutil.copytree(folder / "out", tmp_path / "out")
-    path = tmp_path / "out/test_results.tsv"
-    before = path.read_text()
-    path.unlink()
-    again = options.replace(
-        output_dir=str(tmp_path / "out"), do_train=False, do_eval=False
-    )
-    classifier.run(again)
-    assert path.read_text() == before
-    assert "was made with" not in caplog.text
-
-
 def test_a_trial_depends_on_the_options_of_long_texts(goldens, tmp_path):
     write_long_table(tmp_path / "data", "single")
     options = options_of(goldens, tmp_path)

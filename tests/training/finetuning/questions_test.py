@@ -17,6 +17,7 @@ from tests.training.finetuning_support import record_losses
 from tests.training.squad_support import (
     make_options,
     questions_of,
+    read_answers,
     run,
     same_answers,
 )
@@ -39,7 +40,10 @@ def train_by(monkeypatch, steps, last):
     monkeypatch.setattr(Finetuning, "train", train)
 
 
-def test_trimmed_prediction_equals_untrimmed(goldens, tmp_path, trimmed):
+def test_trimmed_prediction_equals_untrimmed(
+    goldens, tmp_path, answered_questions
+):
+    trimmed = read_answers(answered_questions)
     whole = run(goldens, tmp_path, trim_batches=False, predict_batch_size=16)
     assert trimmed["predictions"] == whole["predictions"]
     same_answers(trimmed["nbest_predictions"], whole["nbest_predictions"])

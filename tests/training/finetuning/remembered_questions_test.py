@@ -8,13 +8,9 @@ import shutil
 
 import pytest
 
-from tests.support.classifier_support import write_table
 from tests.support.model_folders import write_questions
-from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options, read_answers
-from training.config.finetuning_options import TrialOptions
 from training.export import saved_model
-from training.many_runs import trials
 from training.runs import questions
 from training.start import description
 
@@ -138,25 +134,6 @@ def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, folder):
     assert again["version_2_with_negative"]
     assert again["doc_stride"] == questioned.windows.doc_stride
     assert metrics_of(folder)["f1"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"do_lower_case": False}, "no task.json, and .* do_lower_case"),
-        ({"max_seq_length": 96}, "model.ckpt"),
-    ],
-)
-def test_a_folder_without_description_is_refused_to_tasks(
-    folder, goldens, tmp_path, changes, message
-):
-    (folder / "task.json").unlink()
-    write_table(tmp_path / "data", "single")
-    usual = {"task_options": {}, "do_train": False, "max_seq_length": 128}
-    options = options_of(goldens, tmp_path).replace(init_checkpoint=None)
-    options = options.replace(**usual | changes, given=frozenset())
-    with pytest.raises(ValueError, match=message):
-        trials.run(options, TrialOptions())
 
 
 def test_a_threshold_for_other_flags_is_not_kept(questioned, folder, caplog):

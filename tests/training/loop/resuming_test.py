@@ -9,34 +9,34 @@ from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 
 
-def resume(monkeypatch, folder, change, **options):
-    """Resumes a run of step 7, as one of two workers.
+@pytest.fixture
+def resume(tmp_path):
+    """Resumes a run of which a checkpoint says some things, with others."""
+    weights = {"weight": tf.Variable([1.0, 2.0])}
+    before = CheckpointManager(str(tmp_path / "before"))
 
-    Args:
-      monkeypatch: of the test.
-      folder: where to.
-      change: what to add to what the other worker says.
-      options: of the loop, where they differ.
-    """
-    saved = {"weight": tf.Variable([1.0, 2.0])}
-    manager = CheckpointManager(str(folder / "before"))
-    manager.save(saved, ResumePoint(7, 100, 12345, 50))
+    def call(said=(), now=(), at="before", **options):
+        before.save(weights, ResumePoint(7, 100, 12345, 50, **dict(said)))
+        return resuming.resume(
+            CheckpointManager(str(tmp_path / at)),
+            weights,
+            TrainOptions(
+                output_dir=str(tmp_path / at), num_train_steps=10, **options
+            ),
+            ResumePoint(0, 0, 12345, 50, **dict(now)),
+        )
+
+    return call
+
+
+def add_worker(monkeypatch, change):
+    """The second of two workers says the same as the first, plus `change`."""
 
     def both(strategy, values):
         return np.array([values, np.add(values, change)], np.float64)
 
     monkeypatch.setattr(resuming, "all_workers", both)
     monkeypatch.setattr(resuming, "num_workers", lambda strategy: 2)
-    return resuming.resume(
-        CheckpointManager(str(folder / options.get("at", "before"))),
-        saved,
-        TrainOptions(
-            output_dir=str(folder / "before"),
-            num_train_steps=10,
-            continue_from=options.get("continue_from", ""),
-        ),
-        ResumePoint(0, 0, 12345, 50),
-    )
 
 
 @pytest.mark.parametrize(
@@ -50,69 +50,56 @@ def resume(monkeypatch, folder, change, **options):
     ],
 )
 def test_workers_that_find_different_things_are_refused(
-    monkeypatch, tmp_path, change, message
+    resume, monkeypatch, change, message
 ):
+    add_worker(monkeypatch, change)
     with pytest.raises(ValueError, match=f"the workers find {message}"):
-        resume(monkeypatch, tmp_path, change)
+        resume()
 
 
-def test_workers_that_find_the_same_go_on(monkeypatch, tmp_path):
-    point = resume(monkeypatch, tmp_path, [0, 0, 0, 0, 0])
+def test_workers_that_find_the_same_go_on(resume, monkeypatch):
+    add_worker(monkeypatch, [0, 0, 0, 0, 0])
+    point = resume()
     assert (point.global_step, point.examples_seen) == (7, 100)
 
 
 def test_workers_that_continue_at_different_steps_are_refused(
-    monkeypatch, tmp_path
+    resume, monkeypatch, tmp_path
 ):
-    where = {"at": "next", "continue_from": str(tmp_path / "before")}
+    add_worker(monkeypatch, [1, 0, 0, 0, 0])
     with pytest.raises(ValueError, match="checkpoints of different steps: 7, "):
-        resume(monkeypatch, tmp_path, [1, 0, 0, 0, 0], **where)
+        resume(at="next", continue_from=str(tmp_path / "before"))
 
 
-@pytest.fixture
-def resumed(tmp_path):
-    """Resumes a run of which a checkpoint says some things, with others."""
-    weights = {"weight": tf.Variable([1.0, 2.0])}
-    manager = CheckpointManager(str(tmp_path))
-
-    def resume(before, now):
-        manager.save(weights, ResumePoint(7, 100, 12345, 50, **before))
-        start = ResumePoint(0, 0, 12345, 50, **now)
-        options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
-        return resuming.resume(manager, weights, options, start)
-
-    return resume
-
-
-def test_a_run_that_resumes_says_what_else_it_was_trained_with(resumed, caplog):
+def test_a_run_that_resumes_says_what_else_it_was_trained_with(resume, caplog):
     options = TrainOptions(output_dir="", num_train_steps=10)
     # What is not known, of an earlier version, is not said.
     before = {"settings": options.shaping}
     for now in before, {}:
-        resumed(before, now)
+        resume(before, now)
     assert not caplog.messages
     changed = options.replace(learning_rate=1e-3, keep_checkpoint_max=9).shaping
     # The next checkpoint is of the new settings.
-    assert resumed(before, {"settings": changed}).settings == changed
+    assert resume(before, {"settings": changed}).settings == changed
     (message,) = caplog.messages
     assert "up to step 7: learning_rate 5e-05 -> 0.001. " in message
     assert "--init_checkpoint=" in message
 
 
-def test_a_run_remembers_what_it_began_with(resumed, caplog):
+def test_a_run_remembers_what_it_began_with(resume, caplog):
     began = {"settings": {"init_checkpoint": "/models/a/bert_model.ckpt"}}
     # Also if a command does not name it.
-    assert resumed(began, {}).settings == began["settings"]
+    assert resume(began, {}).settings == began["settings"]
     assert not caplog.messages
     other = {"settings": {"init_checkpoint": "/models/b/bert_model.ckpt"}}
-    assert resumed(began, other).settings == began["settings"]
+    assert resume(began, other).settings == began["settings"]
     assert "init_checkpoint /models/a/bert_model.ckpt -> " in caplog.text
 
 
-def test_a_run_that_goes_on_in_another_arithmetic_says_so(resumed, caplog):
+def test_a_run_that_goes_on_in_another_arithmetic_says_so(resume, caplog):
     half = {"arithmetic": "bfloat16"}
     # Written before the arithmetic was: nothing is known of it.
-    assert resumed({}, half).arithmetic == "bfloat16"
+    assert resume({}, half).arithmetic == "bfloat16"
     assert not caplog.messages
-    assert resumed(half, {"arithmetic": "float32"}).arithmetic == "float32"
+    assert resume(half, {"arithmetic": "float32"}).arithmetic == "float32"
     assert "arithmetic is float32 now, but was bfloat16 before" in caplog.text

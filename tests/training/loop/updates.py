@@ -25,11 +25,8 @@ def norm_of(gradients):
 def numpy_updates(direction, params, gradients, rates):
     """Weights and moments in float64 after updates with a clipped gradient.
 
-    Args:
-      direction: `(name, param, m, v, t)` -> what the rate is multiplied by.
-      params: the first weights, of NAMES.
-      gradients: of each update.
-      rates: likewise.
+    `direction` is `(name, param, m, v, t)` -> what the rate is multiplied by;
+    `params` are the first weights, of NAMES.
     """
     params = [p.astype(np.float64) for p in params]
     m, v = ([np.zeros_like(p) for p in params] for _ in range(2))
@@ -44,13 +41,7 @@ def numpy_updates(direction, params, gradients, rates):
 
 
 def assert_thirty_updates_equal(kind, direction, scale):
-    """Updates by an optimizer are those of `numpy_updates`.
-
-    Args:
-      kind: the optimizer.
-      direction: see `numpy_updates`.
-      scale: of the gradients.
-    """
+    """Updates by an optimizer are those of `numpy_updates`."""
     rng = np.random.default_rng(0)
     start = [rng.normal(size=s).astype(np.float32) for s in SHAPES]
     start[3][:] = 0  # for LAMB: takes the ratio 1 at the first update

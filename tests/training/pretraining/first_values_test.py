@@ -169,9 +169,7 @@ def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
     parts = from_neighbors.replace(output_dir=str(tmp_path / "parts"))
     pretraining.run(parts.replace(stop_at_step=2))
     pretraining.run(parts)
-    assert_same_checkpoint(
-        tmp_path / "parts/model.ckpt-4", tmp_path / "out/model.ckpt-4"
-    )
+    assert_same_checkpoint(tmp_path / "parts", tmp_path / "out")
 
 
 @pytest.mark.parametrize("flag", ["init_checkpoint", "continue_from"])

@@ -28,7 +28,7 @@ def grouped(options):
 
 def _train(options, folder, **changes):
     pretraining.run(options.replace(output_dir=str(folder), **changes))
-    return read_all(folder / f"model.ckpt-{_STEPS}")
+    return read_all(folder)
 
 
 def _record_lengths(monkeypatch):
@@ -85,10 +85,7 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(grouped, goldens, tmp_path):
     stopped = {"output_dir": str(tmp_path / "stopped"), "stop_at_step": 2}
     pretraining.run(grouped.replace(**stopped))
     _train(grouped, tmp_path / "stopped")
-    last = f"model.ckpt-{_STEPS}"
-    assert_same_checkpoint(
-        tmp_path / "stopped" / last, tmp_path / "whole" / last
-    )
+    assert_same_checkpoint(tmp_path / "stopped", tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

@@ -134,9 +134,6 @@ def test_another_run_continues_with_the_same_vocabulary(
     other = third.replace(vocab_file=str(vocab_file), objective="left_to_right")
     with pytest.raises(ValueError, match="--objective=pretraining; give this"):
         pretraining.run(other)
-    nowhere = third.replace(continue_from=str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match="--continue_from=.*nowhere is"):
-        pretraining.run(nowhere)
     other = tmp_path / "vocab.txt"
     other.write_text(vocab_file.read_text() + "\n")
     records = records_of(other, tmp_path, do_lower_case=False)
