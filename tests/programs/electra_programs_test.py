@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from modeling import checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import write_texts
 from tests.support.conversion_support import convert
-from tests.support.model_folders import write_released
+from tests.support.model_folders import change_json, write_released
 from tests.support.vectors_support import extracted
 from tests.training.finetuning_support import options_of
 from training.runs import classifier
@@ -79,9 +77,7 @@ def test_a_classifier_is_trained_with_the_decay(goldens, released, tmp_path):
 
 def test_a_left_to_right_model_fills_no_masks(goldens, bert_folder, tmp_path):
     folder = write_released(goldens, tmp_path / "left")
-    config = tmp_path / "left/bert_config.json"
-    values = json.loads(config.read_text())
-    config.write_text(json.dumps(values | {"left_to_right": True}))
+    change_json(tmp_path / "left/bert_config.json", left_to_right=True)
     model = bert.load(folder)
     assert model.kind == "pretraining"
     with pytest.raises(ValueError, match="reads left to right.*does not see"):
