@@ -12,7 +12,6 @@ from tests.support import huggingface_support as theirs
 from tests.support.conversion_support import convert, refused
 from tests.support.model_folder_support import write_huggingface
 from training.convert import conversion
-from training.runs import pretraining
 from training.start import first_weights
 from training.start.source import Source
 
@@ -167,21 +166,6 @@ def test_nothing_is_written_over(folder, tmp_path):
     with pytest.raises(ValueError, match="not empty; nothing was written"):
         convert(folder, target)
     assert {p.name: p.read_bytes() for p in target.iterdir()} == before
-
-
-def test_a_run_begins_with_their_weights_and_back(options, folder, tmp_path):
-    options = options.replace(
-        bert_config_file=str(folder / "config.json"),
-        init_checkpoint=str(folder),
-        num_train_steps=1,
-    )
-    pretraining.run(options)
-    out = options.train.output_dir
-    back = convert(out, tmp_path / "back", vocab_file=str(folder / "vocab.txt"))
-    tensors = load_file(back / "model.safetensors")
-    # The rate of the last step is 0: the weights are still theirs.
-    for name, value in theirs.tensors_of("BertForPreTraining").items():
-        np.testing.assert_array_equal(tensors[name], value)
 
 
 def test_another_activation_is_warned_of(folder, caplog):

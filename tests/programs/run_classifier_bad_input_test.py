@@ -6,20 +6,17 @@ import numpy as np
 import pytest
 
 from data.text import vocabulary
-from modeling import BertConfig, TaskModel, checkpoints
-from tests.support import fork_server, rounding
+from tests.support import rounding
 from tests.support.classifier_support import write_table, write_texts
 from tests.training.finetuning_support import (
     MRPC,
-    ON_DEVICES,
     Stopped,
+    on_devices,
     run_table,
 )
 from training.config.run_options import DeviceOptions
 from training.devices import session
 from training.loop.trainer import Trainer
-
-MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
 
 def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, logged):
@@ -48,22 +45,6 @@ def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
     assert "c.txt has 1 wordpieces with capitals or" in caplog.text
 
 
-def test_only_heads_may_differ(goldens):
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    other = BertConfig.from_dict(config.to_dict() | {"intermediate_size": 80})
-    variables = checkpoints.variables_by_name(
-        TaskModel(other, "classification", 2).layers
-    )
-    with pytest.raises(ValueError, match="does not fit the config") as error:
-        checkpoints.require_fit(
-            checkpoints.open_checkpoint(str(goldens / MNLI)),
-            variables,
-            ("output_weights", "output_bias"),
-        )
-    assert "intermediate/dense/kernel: (32, 64)" in str(error.value)
-    assert "output_weights" not in str(error.value)
-
-
 def messages_of_sizes(goldens, folder, device):
     """What is said of batches of 7; where no batch is needed, it trains."""
     eights = {"eval_batch_size": 8, "predict_batch_size": 8, "device": device}
@@ -85,9 +66,7 @@ def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")
-    called = __name__, "messages_of_sizes", "mirrored", goldens, tmp_path
-    done = fork_server.python("-c", ON_DEVICES, *called, devices=2)
-    messages = json.loads(done.stdout.splitlines()[-1])
+    messages = on_devices(2, messages_of_sizes, goldens, tmp_path)
     for name, message in zip(
         ["eval", "predict", "train"], messages, strict=True
     ):
@@ -100,13 +79,6 @@ def test_a_set_that_the_task_has_not_is_named(goldens, tmp_path):
         message = f"--task_name=ax has no set for --{flag}, only diagnostic"
         with pytest.raises(ValueError, match=message):
             run_table(goldens, tmp_path, task_name="ax", **{flag: True})
-
-
-def test_a_window_beyond_the_model_is_refused_before_records(goldens, tmp_path):
-    write_table(tmp_path / "data", "single")
-    with pytest.raises(ValueError, match="pass --max_seq_length=128 or less"):
-        run_table(goldens, tmp_path, {"max_seq_length": 129})
-    assert not list((tmp_path / "out").glob("*.tf_record"))
 
 
 def test_a_folder_that_tensorflow_reads_as_a_glob_is_refused(tmp_path):

@@ -1,13 +1,10 @@
 import copy
-import json
-import shutil
 
 import pytest
 import tensorflow as tf
 
 from tests.support import fork_server
 from tests.support.pretraining_support import RECORDS, command, refused
-from tests.support.records_support import flipped
 from tests.support.run_files import examples_in, write_messages
 from training.loop.steps import TrainSteps
 from training.runs import pretraining
@@ -24,28 +21,6 @@ from training.runs import pretraining
 )
 def test_lengths_that_do_not_fit(options, changes, message):
     refused(options, message, **changes)
-
-
-def test_missing_records(options):
-    message = r"--input_file: no file matches '/no/\*.tf_record'"
-    refused(options, message, FileNotFoundError, input_file="/no/*.tf_record")
-
-
-def test_records_of_another_vocabulary(options, goldens, tmp_path):
-    config = json.loads((goldens / "first_layer.json").read_text())
-    path = tmp_path / "small.json"
-    path.write_text(json.dumps(config | {"vocab_size": 1000}))
-    message = "record 1: feature input_ids holds 1088, .* allows 0 to 999"
-    changes = {"bert_config_file": str(path), "init_checkpoint": None}
-    refused(options, message, **changes)
-
-
-def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
-    shutil.copytree(goldens / "model/init", tmp_path / "init")
-    data = tmp_path / "init/bert_model.ckpt.data-00000-of-00001"
-    data.write_bytes(flipped(data.read_bytes(), 200_000))
-    message = "bert_model.ckpt: this checkpoint is damaged"
-    refused(options, message, init_checkpoint=str(tmp_path / "init"))
 
 
 @pytest.mark.parametrize(
@@ -93,22 +68,14 @@ def test_an_id_that_only_a_late_record_has(
         )
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda lines: [*lines[:4], "x", *lines[5:]], r"has no \[MASK\]"),
-        (lambda lines: lines[:900], "vocab.txt has 900 wordpieces, .* 1200"),
-    ],
-)
-def test_queries_need_the_whole_vocabulary(
-    options, goldens, tmp_path, change, message
-):
+def test_queries_need_masks_in_the_vocabulary(options, goldens, tmp_path):
     lines = (goldens / "vocab.txt").read_text().splitlines()
-    (tmp_path / "vocab.txt").write_text("\n".join(change(lines)) + "\n")
+    lines[4] = "x"
+    (tmp_path / "vocab.txt").write_text("\n".join(lines) + "\n")
     (tmp_path / "queries.txt").write_text("the [MASK] .\n")
     refused(
         options,
-        message,
+        r"has no \[MASK\]",
         do_predict=True,
         vocab_file=str(tmp_path / "vocab.txt"),
         predict_file=str(tmp_path / "queries.txt"),
@@ -120,9 +87,7 @@ def test_queries_need_the_whole_vocabulary(
     ("changes", "message"),
     [
         ({"do_train": False}, "At least one of `do_train` or `do_eval` must"),
-        ({"input_file": None}, "--input_file is needed"),
         ({"do_predict": True}, "--do_predict needs --predict_file"),
-        ({"max_eval_steps": 0}, "--max_eval_steps=0; it must be at least 1"),
         ({"eval_every_steps": 1}, "--eval_every_steps needs --eval_fi"),
     ],
 )

@@ -13,12 +13,9 @@ TRAIN = ("--do_train", MODEL, "--output_dir=out")
     ("command", "flag"),
     [
         (ENCODE, "--loss=cosent"),
-        (ENCODE, "--bert_config_file=config.json"),
-        (ENCODE, "--do_export"),
         (ENCODE, "--top_k=3"),
         (SEARCH, "--vector_size=8"),
         (TRAIN, "--input_file=a.txt"),
-        ((MODEL,), "--output_file=a.npy"),
     ],
 )
 def test_a_flag_that_is_not_read_is_refused(tmp_path, command, flag):

@@ -142,15 +142,6 @@ def test_the_records_are_those_of_the_original(answered, goldens):
         )
 
 
-def test_bad_input_ends_in_one_line(goldens, tmp_path):
-    path = goldens / "squad/train-v2.0.json"
-    flags = *golden_flags(goldens, "v1.1"), "--do_train", f"--train_file={path}"
-    done = run(goldens, tmp_path, *flags, code=1)
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"error: {path}, article "), last
-    assert "pass --version_2_with_negative" in last
-
-
 def tfds_rows(article):
     """The questions of an article as examples of tensorflow-datasets."""
     return [

@@ -11,17 +11,14 @@ from training.config.run_options import DeviceOptions
 from training.runs import vectors as extraction
 
 
-def extracted(folder, tmp_path, lines, config_file=None, **vectors):
-    """Arrays of lines by the model of a folder, of the last layer if not told.
-
-    `config_file` takes the place of the folder's own.
-    """
+def extracted(folder, tmp_path, lines, **vectors):
+    """Arrays of lines by the model of a folder; by default its last layer."""
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", "utf-8")
     extraction.run(
         ExtractionOptions(
             input_file=str(tmp_path / "lines.txt"),
             output_file=str(tmp_path / "vectors.npz"),
-            bert_config_file=config_file or f"{folder}/bert_config.json",
+            bert_config_file=f"{folder}/bert_config.json",
             init_checkpoint=str(folder),
             vocab_file=f"{folder}/vocab.txt",
             batch_size=2,

@@ -39,7 +39,7 @@ def make_options(goldens, output_dir, **changes):
 
 
 # Calls a function of a test module on all devices of a process of its own.
-ON_DEVICES = """
+_ON_DEVICES = """
 import importlib, json, pathlib, sys
 from training.config.run_options import DeviceOptions
 module, name, strategy, *folders = sys.argv[1:]
@@ -54,7 +54,7 @@ def on_devices(number, function, goldens, folder, **how):
     folder.mkdir(exist_ok=True)
     strategy = "one_device" if number == 1 else "mirrored"
     called = function.__module__, function.__name__, strategy
-    arguments = ON_DEVICES, *called, goldens, folder
+    arguments = _ON_DEVICES, *called, goldens, folder
     done = fork_server.python("-c", *arguments, devices=number, **how)
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -100,7 +100,6 @@ def test_flags_that_do_not_fit_each_other(goldens, tmp_path, changes, message):
     [
         ({"max_query_length": 93}, "The max_seq_length (96) must be great"),
         ({"max_seq_length": 384}, "--max_seq_length=384, but the model of "),
-        ({"doc_stride": 0}, "--doc_stride=0; it must be at least 1."),
     ],
 )
 def test_bad_input_is_refused(goldens, tmp_path, changes, message):

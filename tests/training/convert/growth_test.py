@@ -162,10 +162,3 @@ def test_positions_repeat_and_a_longer_text_fits(
     assert config.max_position_embeddings == 300
     assert "Positions 128 to 299 repeat positions 0 to 127" in caplog.text
     assert "5.5 times the memory" in caplog.text  # (300 / 128) ** 2
-
-
-def test_the_same_format_keeps_every_weight(goldens, convert):
-    before, after = both(goldens, convert())
-    assert after.shapes == before.shapes
-    for name in before.shapes:
-        np.testing.assert_array_equal(after.read(name), before.read(name))

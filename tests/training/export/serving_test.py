@@ -87,25 +87,11 @@ def tensors_of(signature):
     ]
 
 
-def operations_of(graph):
-    nodes = list(graph.graph_def.node)
-    for function in graph.graph_def.library.function:
-        nodes += function.node_def
-    return {node.op for node in nodes}
-
-
-def is_of_text(operation):
-    """Whether TensorFlow itself lacks an operation."""
-    parts = "Wordpiece", "Normalize", "CaseFold", "Whitespace"
-    return any(part in operation for part in parts)
-
-
 def test_raw_ids_with_labels_are_answered_as_by_the_original(
     finished, of_ids, asked, tmp_path
 ):
     rows, wanted = asked
     graph = graph_of(of_ids)
-    assert not list(filter(is_of_text, operations_of(graph)))
     signature = graph.signature_def["serving_default"]
     assert signature.method_name == "tensorflow/serving/predict"
     ids = ("int32", [None, None])
@@ -180,23 +166,6 @@ def test_nothing_changes_by_default(finished):
         for spec in tf.nest.flatten(rows.structured_input_signature)
     }
     assert specs == dict.fromkeys(INPUTS, ([None, None], tf.int32))
-
-
-@pytest.mark.all
-def test_an_export_of_texts_and_examples_is_loaded(finished, asked, tmp_path):
-    version = export(finished[0], tmp_path, signatures=("text", "examples"))
-    graph = graph_of(version)
-    assert list(filter(is_of_text, operations_of(graph)))
-    signatures = tf.saved_model.load(version).signatures
-    names = {"serve_examples", "serve_text", "serving_default"}
-    assert set(signatures) == names
-    texts = {"text_a": tf.constant(["a man"]), "text_b": tf.constant(["a"])}
-    np.testing.assert_array_equal(
-        signatures["serving_default"](**texts)["probabilities"],
-        signatures["serve_text"](**texts)["probabilities"],
-    )
-    (answer,) = Predictor.load(version).predict([("a man", "a")])
-    assert answer["labels"] == ["no", "yes"]
 
 
 def test_the_card_of_an_export_without_texts(of_ids):

@@ -295,16 +295,6 @@ def scored_by_the_folder_alone(options):
     )["dev"]
 
 
-@pytest.mark.all
-def test_the_folder_knows_how_scored_pairs_are_read(goldens, tmp_path):
-    write_table(tmp_path)
-    options = options_of(
-        goldens, tmp_path, text_columns=("text_b", "text_a"), loss="cosine"
-    )
-    results = sentences.run(options)
-    assert scored_by_the_folder_alone(options) == pytest.approx(results["dev"])
-
-
 STS = {"task_name": "STS-B"}
 
 
