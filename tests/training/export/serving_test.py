@@ -168,6 +168,21 @@ def test_nothing_changes_by_default(finished):
     assert specs == dict.fromkeys(INPUTS, ([None, None], tf.int32))
 
 
+@pytest.mark.all
+def test_an_export_of_texts_and_examples_is_loaded(finished, tmp_path):
+    version = export(finished[0], tmp_path, signatures=("text", "examples"))
+    signatures = tf.saved_model.load(version).signatures
+    names = {"serve_examples", "serve_text", "serving_default"}
+    assert set(signatures) == names
+    texts = {"text_a": tf.constant(["a man"]), "text_b": tf.constant(["a"])}
+    np.testing.assert_array_equal(
+        signatures["serving_default"](**texts)["probabilities"],
+        signatures["serve_text"](**texts)["probabilities"],
+    )
+    (answer,) = Predictor.load(version).predict([("a man", "a")])
+    assert answer["labels"] == ["no", "yes"]
+
+
 def test_the_card_of_an_export_without_texts(of_ids):
     card, answer = answer_of_card(of_ids)
     assert answer["probabilities"].shape == (1, 2)
