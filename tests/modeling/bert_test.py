@@ -59,13 +59,9 @@ def test_every_layer_equals_the_original(model, batch, trajectory, compiled):
 
 def test_both_heads_equal_the_original(model, batch, trajectory):
     masked_lm, next_sentence = model.logits(batch)
-    for logits, name in (
-        (masked_lm, "mlm_log_probs"),
-        (next_sentence, "nsp_log_probs"),
-    ):
-        rounding.assert_equal(
-            tf.nn.log_softmax(logits), trajectory[f"step0/{name}"]
-        )
+    for name, logits in (("mlm", masked_lm), ("nsp", next_sentence)):
+        found = tf.nn.log_softmax(logits)
+        rounding.assert_equal(found, trajectory[f"step0/{name}_log_probs"])
 
 
 def test_losses_equal_the_original(model, batch, trajectory):
@@ -84,11 +80,6 @@ def test_one_hot_lookup_gives_the_same(model, config, goldens, batch):
         model.encode(batch).get_sequence_output(),
         atol=rounding.ONE_SUM,
     )
-    for dtype in "float64", "bfloat16":
-        same = modeling.BertModel(
-            config, use_one_hot_embeddings=True, dtype=dtype
-        )
-        assert same(batch["input_ids"]).pooled_output.dtype == dtype
 
 
 def test_other_threads_read_words_while_one_gives_vectors(model, batch):
@@ -142,13 +133,6 @@ def test_attention_probabilities_add_up_and_avoid_padding(model, config):
         )
         hidden = np.broadcast_to((mask == 0)[:, None, None], layer.shape)
         assert np.all(layer.numpy()[hidden] == 0.0)  # exp(-10000) is 0
-
-
-def test_a_fully_masked_row_is_finite(model, config):
-    # Additive -10000, not -inf: the original averages instead of NaN.
-    ids, mask, segments = random_batch(config, 2, 6, seed=6)
-    output = model.bert(ids, np.zeros_like(mask), segments)
-    assert np.isfinite(output.get_sequence_output()).all()
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -207,19 +191,6 @@ def test_documents_of_a_row_do_not_see_each_other(config, left_to_right):
         assert np.abs(got[some] - whole[some]).max() > 1e-3
 
 
-def test_the_first_document_of_a_row_is_encoded_as_alone(model, config):
-    batch = joined_batch(config, seed=9)
-    output = model.encode(batch)
-    alone = {name: values[:, :9] for name, values in batch.items()}
-    del alone["document_ids"]
-    expected = model.encode(alone)
-    for got, want in (
-        (output.get_sequence_output()[:, :9], expected.get_sequence_output()),
-        (output.get_pooled_output(), expected.get_pooled_output()),
-    ):
-        np.testing.assert_allclose(got, want, atol=rounding.ONE_SUM)
-
-
 @pytest.mark.parametrize("left_to_right", [False, True])
 def test_a_mask_for_each_query_equals_that_for_all(config, left_to_right):
     keras.utils.set_random_seed(1)
@@ -251,13 +222,6 @@ def test_a_mask_of_unknown_rank_is_one_for_all_queries(config):
         bert(ids, mask, segments).get_sequence_output(),
         atol=rounding.ONE_SUM,
     )
-
-
-@pytest.mark.parametrize("shape", [(2, 6, 1), (2, 6, 7), (2, 5, 6), (3, 6, 6)])
-def test_a_mask_of_another_shape_is_refused(model, shape):
-    message = r"input_mask has the shape \(.*\), but input_ids has \(2, 6\)"
-    with pytest.raises(ValueError, match=message):
-        model.bert(np.ones((2, 6), int), np.ones(shape, int))
 
 
 def test_attention_within_documents_by_hand():

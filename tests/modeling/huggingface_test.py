@@ -1,9 +1,11 @@
 import json
 import struct
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
 import pytest
+import safetensors
 import tensorflow as tf
 from safetensors.numpy import save_file
 
@@ -93,30 +95,26 @@ def test_the_pretraining_heads_give_their_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "kind"),
+    ("architecture", "kind", "shape"),
     [
-        ("BertForSequenceClassification", "classification"),
-        ("BertForTokenClassification", "tagging"),
-        ("BertForMultipleChoice", "choice"),
+        ("BertForSequenceClassification", "classification", (2, 3)),
+        ("BertForTokenClassification", "tagging", (2, 9, 3)),
+        ("BertForMultipleChoice", "choice", (2, 3)),
+        ("BertForQuestionAnswering", "span", (2, 9, 2)),
     ],
 )
-def test_the_classifiers_give_their_numbers(tmp_path, architecture, kind):
-    model, batch, tensors, (sequence, pooled) = both(
-        architecture, lambda config: TaskModel(config, kind, 3), tmp_path
-    )
-    vectors = sequence if kind == "tagging" else pooled
-    expected = theirs.linear(tensors, "classifier", vectors)
-    shape = (2, 9, 3) if kind == "tagging" else (2, 3)
+def test_other_heads_give_their_numbers(tmp_path, architecture, kind, shape):
+    def model_of(config):
+        if kind == "span":
+            return SpanModel(config)
+        return TaskModel(config, kind, 3)
+
+    model, batch, tensors, encoded = both(architecture, model_of, tmp_path)
+    sequence, pooled = encoded
+    vectors = sequence if pooled is None else pooled
+    name = "qa_outputs" if kind == "span" else "classifier"
+    expected = theirs.linear(tensors, name, vectors)
     assert_close(model.logits(batch), expected.reshape(shape))
-
-
-def test_the_question_head_gives_their_numbers(tmp_path):
-    model, batch, tensors, (sequence, _) = both(
-        "BertForQuestionAnswering", SpanModel, tmp_path
-    )
-    assert_close(
-        model.logits(batch), theirs.linear(tensors, "qa_outputs", sequence)
-    )
 
 
 @pytest.mark.parametrize(
@@ -159,19 +157,14 @@ def test_half_precision_is_read_as_float32(tmp_path, dtype):
 
 def refuse_the_values(folder, monkeypatch):
     """A tensor whose bytes cannot be read is reported with its shard."""
-    open_one = huggingface.safetensors.safe_open
+    safe_open = safetensors.safe_open
 
-    class Damaged:
-        def __init__(self, path, framework):
-            self._file = open_one(path, framework)
+    def damaged(path, framework):
+        file = mock.Mock(wraps=safe_open(path, framework))
+        file.get_tensor.side_effect = safetensors.SafetensorError("broken")
+        return file
 
-        def __getattr__(self, name):
-            return getattr(self._file, name)
-
-        def get_tensor(self, name):
-            raise huggingface.safetensors.SafetensorError("broken")
-
-    monkeypatch.setattr(huggingface.safetensors, "safe_open", Damaged)
+    monkeypatch.setattr(safetensors, "safe_open", damaged)
     checkpoint = checkpoints.open_checkpoint(folder)
     paths = set()
     for name in checkpoint.shapes:
@@ -243,12 +236,14 @@ def test_a_decoder_of_its_own_is_refused(tmp_path):
         checkpoints.open_checkpoint(path)
 
 
-def test_what_is_missing_and_unused_is_reported(tmp_path):
+def test_missing_heads_keep_their_values_and_are_told(tmp_path):
     tensors = theirs.tensors_of("BertForQuestionAnswering")
     tensors["lora.a"] = np.zeros([2], np.float32)
     path = theirs.write_folder(tmp_path, tensors)
     model = TaskModel(config_of(path), "classification", 2)
+    head = model.head.output_weights.numpy()
     report = load_weights(path, model)
+    np.testing.assert_array_equal(model.head.output_weights, head)
     assert report.missing == (
         "bert/pooler/dense/kernel",
         "bert/pooler/dense/bias",
@@ -260,6 +255,7 @@ def test_what_is_missing_and_unused_is_reported(tmp_path):
         "cls/squad/output_weights",
         "lora.a",
     )
+    assert "  unused: lora.a" in str(report)
 
 
 def test_pickled_weights_are_refused_with_advice(tmp_path):

@@ -5,16 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import (
-    BertModel,
-    LayerMix,
-    MaskedLM,
-    PretrainingModel,
-    SpanModel,
-    TaskModel,
-    TaskOutput,
-    checkpoints,
-)
+from modeling import BertModel, LayerMix, MaskedLM
 from tests.modeling.keras_support import (
     BATCH,
     CONFIG,
@@ -30,7 +21,7 @@ from tests.modeling.keras_support import (
     losses_of_fit,
     sequential,
 )
-from tests.support import fork_server, huggingface_support, rounding
+from tests.support import fork_server, rounding
 
 MODELS = [
     pytest.param(Classifier, BATCH, id="subclass"),
@@ -90,6 +81,8 @@ def test_missing_inputs_mean_all_real_and_segment_0(bert):
         ((np.array([["a"]]),), "input_ids holds texts, .* tokenize them"),
         ((np.ones([1, 7], np.int32),), "7 wordpieces long.* 6 positions"),
         ((IDS, MASK[:, :5]), r"input_mask has the shape \(8, 5\), but .*8, 6"),
+        ((IDS, np.ones([8, 6, 1])), r"mask has the shape \(8, 6, 1\), but"),
+        ((IDS, np.ones([8, 5, 6])), r"mask has the shape \(8, 5, 6\), but"),
         ((IDS, None, IDS[0]), r"token_type_ids has the shape \(6,\), but"),
         (({"ids": IDS},), "a dict of ids; expected input_ids and"),
         (({},), "a dict of nothing; expected input_ids"),
@@ -136,11 +129,13 @@ def test_ids_are_never_rounded_to_16_bits(first):
         layer(tf.cast(IDS, tf.bfloat16))
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_variables_may_have_16_bits(dtype):
-    output = BertModel(CONFIG, dtype=dtype)(IDS)
-    assert output.pooled_output.dtype == dtype
-    assert np.isfinite(output.pooled_output).all()
+@pytest.mark.parametrize("one_hot", [False, True])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_variables_may_have_other_than_32_bits(dtype, one_hot):
+    bert = BertModel(CONFIG, dtype=dtype, use_one_hot_embeddings=one_hot)
+    pooled = bert(IDS).pooled_output
+    assert pooled.dtype == dtype
+    assert np.isfinite(pooled).all()
 
 
 def test_a_mix_needs_all_layers(bert):
@@ -305,37 +300,6 @@ def test_frozen_layers_do_not_learn_also_in_a_new_process(tmp_path):
     folders = [tmp_path / name for name in FROZEN]
     done = fork_server.cold_python("-c", LOAD, *folders)
     assert [line.split() for line in done.stdout.splitlines()] == lines
-
-
-def test_a_frozen_encoder_of_a_folder_does_not_learn(tmp_path):
-    huggingface_support.write_folder(tmp_path, huggingface_support.tensors_of())
-    bert = BertModel.from_folder(
-        tmp_path, trainable=False, output_key="pooled_output"
-    )
-    head = TaskOutput(3, bert.config.hidden_size)
-    model = keras.Sequential([keras.Input([None], dtype="int32"), bert, head])
-    found = learned(compiled(model), IDS[:, :4] % bert.config.vocab_size)
-    assert found == ["output_bias", "output_weights"]
-
-
-# What our programs write
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: PretrainingModel(CONFIG),
-        lambda: SpanModel(CONFIG),
-        lambda: TaskModel(CONFIG, "classification", 2, head="bilstm"),
-    ],
-    ids=["pretraining", "spans", "tasks"],
-)
-def test_seeds_are_in_no_checkpoint(make):
-    model = make()
-    assert any("seed" in v.path for x in model.layers for v in x.variables)
-    learning = {v.path for x in model.layers for v in x.trainable_variables}
-    assert learning == {*checkpoints.variables_by_name(model.layers)}
-    assert not [name for name in learning if "seed" in name]
 
 
 SCRIPT = """

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertModel, PretrainingModel, TaskModel
+from tests.modeling.objectives.numpy_model import with_weights
 from tests.support import rounding
 from tests.support.small_model import SMALL
 
@@ -23,22 +24,14 @@ NUM_ROUNDINGS = (2 * 2) * (
 LONGEST_SUM = CONFIG.intermediate_size + 6
 
 
-def with_weights(model, layers):
-    """Large enough that every position differs from every other."""
-    rng = np.random.default_rng(1)
-    for layer in layers:
-        for variable in layer.weights:
-            variable.assign(rng.normal(size=variable.shape) * 0.3)
-    return model
-
-
 def make_model(kind, config=CONFIG, **options):
     if kind == "pretraining":
         model = PretrainingModel(config, **options)
     else:
         options["head_dropout"] = 0.0
         model = TaskModel(config, kind, 3, **options)
-    return with_weights(model, model.layers)
+    with_weights(model)
+    return model
 
 
 def make_batch(kind, length=13):
@@ -173,7 +166,7 @@ def test_the_encoder_gives_the_text_position_and_those_named(
     batch = make_batch("classification")
     ids = [batch[name] for name in ("input_ids", "input_mask", "segment_ids")]
     bert = BertModel(config, whole_last_layer=whole)
-    bert = with_weights(bert, [bert])
+    with_weights(bert)
     places = tf.constant(places * 4, tf.int32)
     full, some = bert(*ids), bert(*ids, positions=places)
     close = functools.partial(
@@ -200,27 +193,6 @@ def test_the_encoder_gives_the_text_position_and_those_named(
         some.attention_probs[1],
         looks if whole else np.take_along_axis(looks, rows, axis=2),
     )
-
-
-def test_a_position_named_twice_has_twice_the_gradient():
-    batch = make_batch("classification")
-    bert = BertModel(CONFIG)
-    kernel = with_weights(bert, [bert]).encoder.blocks[0].output_layer.dense
-
-    def gradient(places):
-        places = tf.constant([places] * 4)
-        with tf.GradientTape() as tape:
-            output = bert(
-                batch["input_ids"], batch["input_mask"], positions=places
-            )
-            read = tf.reduce_sum(output.get_sequence_output()[:, 1:] ** 3)
-        return tape.gradient(read, kernel.kernel.value)
-
-    once = gradient([7])
-    assert np.abs(once).max() > 1e-3
-    # A sum over 4 rows of cubed values and their derivatives, up to 27.
-    bound = rounding.most(27, "float32", LONGEST_SUM)
-    np.testing.assert_allclose(gradient([7, 7]), 2 * once, rtol=0, atol=bound)
 
 
 def test_dropout_of_the_last_block_is_a_function_of_its_seed():

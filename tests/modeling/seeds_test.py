@@ -54,12 +54,6 @@ def test_seeds_within_xla_are_the_same():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_split_seeds_differ():
-    found = seeds.split_seed(tf.constant([3, 4]), 5)
-    assert len({tuple(seed.numpy()) for seed in found}) == 5
-    assert seeds.split_seed(None, 2) == [None, None]
-
-
 def test_the_scope_ends():
     with seeds.outside_xla():
         with seeds.outside_xla(False):

@@ -44,11 +44,6 @@ def test_pooling_of_old_and_new_releases(tmp_path, pooling, expected):
     assert (form.pooling, form.normalize) == (expected, True)
 
 
-def test_without_the_module_vectors_are_not_normalized(tmp_path):
-    folder = write(tmp_path, types=TYPES[:2])
-    assert not VectorForm.find(folder).normalize
-
-
 def test_prompts_and_length_are_kept(tmp_path):
     folder = write(
         tmp_path,
@@ -64,13 +59,6 @@ def test_prompts_and_length_are_kept(tmp_path):
     assert form.usual(("document", "passage")) == "document"
     assert form.prompt("document") == ""
     assert vector_form.read_max_seq_length(folder) == 96
-
-
-def test_a_default_prompt_that_is_not_there_is_refused(tmp_path):
-    config = {"prompts": {"query": "q: "}, "default_prompt_name": "nope"}
-    folder = write(tmp_path, config=config)
-    with pytest.raises(ValueError, match="'nope'.*query"):
-        VectorForm.find(folder)
 
 
 def test_length_of_new_releases_is_the_tokenizers(tmp_path):
@@ -94,6 +82,8 @@ def test_conversions_keep_the_longest_text(goldens, tmp_path):
 
 
 TWO_POOLINGS = {"pooling_mode_cls_token": 1, "pooling_mode_max_tokens": 1}
+NO_PROMPT = MEAN | {"include_prompt": False}
+QUERY = {"prompts": {"query": "q: "}}
 
 
 @pytest.mark.parametrize(
@@ -103,13 +93,8 @@ TWO_POOLINGS = {"pooling_mode_cls_token": 1, "pooling_mode_max_tokens": 1}
         ({"types": ("Pooling", "Transformer")}, "Pooling, Transformer"),
         ({"pooling": {"pooling_mode": "lasttoken"}}, "lasttoken"),
         ({"pooling": TWO_POOLINGS}, "cls and max"),
-        (
-            {
-                "pooling": MEAN | {"include_prompt": False},
-                "config": {"prompts": {"query": "q: "}},
-            },
-            "include_prompt",
-        ),
+        ({"pooling": NO_PROMPT, "config": QUERY}, "include_prompt"),
+        ({"config": QUERY | {"default_prompt_name": "nope"}}, "'nope'.*query"),
         ({"texts": {"do_lower_case": True}}, "do_lower_case"),
     ],
 )

@@ -1,7 +1,6 @@
 """`TextEncoder`: strings to the rows of the Python tokenizer, in any model."""
 
 import json
-import pathlib
 import shutil
 
 import keras
@@ -15,7 +14,6 @@ from data.tasks import InputExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
 from tests.support import fork_server
-from tests.support.model_folder_support import write_original
 
 TEXTS = [
     "The man went to the café.",
@@ -53,11 +51,6 @@ def vocab_file(goldens):
     return str(goldens / "vocab.txt")
 
 
-@pytest.fixture
-def folder(goldens, tmp_path):
-    return str(write_original(goldens, tmp_path / "uncased"))
-
-
 @pytest.mark.parametrize("length", [5, 16, 64])
 def test_rows_are_those_of_fine_tuning(vocab_file, length):
     layer = modeling.TextEncoder(vocab_file, max_seq_length=length)
@@ -67,16 +60,16 @@ def test_rows_are_those_of_fine_tuning(vocab_file, length):
     assert_equal(layer(np.array(TEXTS)), layer(tf.constant(TEXTS)))
 
 
-def test_a_folder_says_case_and_length(folder, vocab_file):
-    layer = modeling.TextEncoder(folder)
-    loaded = modeling.load(folder)
+def test_a_folder_says_case_and_length(original, vocab_file):
+    layer = modeling.TextEncoder(original)
+    loaded = modeling.load(original)
     positions = loaded.config.max_position_embeddings
     assert layer.max_seq_length == positions
     assert layer.do_lower_case
-    cut = modeling.TextEncoder(folder, max_seq_length=16)
+    cut = modeling.TextEncoder(str(original), max_seq_length=16)
     assert_equal(cut(TEXTS, SECOND), rows(TEXTS, SECOND, vocab_file))
     with pytest.raises(ValueError, match=f"give at most {positions}"):
-        modeling.TextEncoder(folder, max_seq_length=positions + 1)
+        modeling.TextEncoder(original, max_seq_length=positions + 1)
 
 
 THEIRS = "sentence_bert_config.json"
@@ -91,13 +84,13 @@ THEIRS = "sentence_bert_config.json"
         ({"sentence_vectors.json": {"max_seq_length": 9999}}, 9999),
     ],
 )
-def test_a_folder_of_vectors_says_the_length(folder, files, length):
+def test_a_folder_of_vectors_says_the_length(original, files, length):
     for name, content in files.items():
-        pathlib.Path(folder, name).write_text(json.dumps(content))
-    loaded = modeling.load(folder, kind="encoder")
+        (original / name).write_text(json.dumps(content))
+    loaded = modeling.load(original, kind="encoder")
     length = min(length, loaded.config.max_position_embeddings)
     assert loaded.max_seq_length == length
-    assert modeling.TextEncoder(folder).max_seq_length == length
+    assert modeling.TextEncoder(original).max_seq_length == length
 
 
 def test_never_split_keeps_masks_whole(vocab_file):
@@ -124,9 +117,9 @@ np.savez(f"{folder}/got.npz", predicted=model.predict([texts, texts]),
 
 
 @pytest.mark.all  # 17 s in a process of its own
-def test_a_new_process_needs_no_vocabulary(folder, tmp_path):
+def test_a_new_process_needs_no_vocabulary(original, tmp_path):
     first, second = (keras.Input([], dtype="string") for _ in range(2))
-    rows = modeling.TextEncoder(folder, max_seq_length=16)(first, second)
+    rows = modeling.TextEncoder(original, max_seq_length=16)(first, second)
     # A table is as good as BERT here, and trained in no time.
     vectors = keras.layers.Embedding(1200, 2)(rows["input_ids"])
     scores = keras.layers.GlobalAveragePooling1D()(vectors)
@@ -137,7 +130,7 @@ def test_a_new_process_needs_no_vocabulary(folder, tmp_path):
     want = model.predict([texts, texts], verbose=0)
     model.save(tmp_path / "model.keras")
     model.export(tmp_path / "export", verbose=False)
-    shutil.rmtree(folder)
+    shutil.rmtree(original)
     fork_server.python("-c", SCRIPT, str(tmp_path), *TEXTS)
     got = np.load(tmp_path / "got.npz")
     np.testing.assert_array_equal(got["predicted"], want)

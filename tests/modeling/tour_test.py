@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import modeling
-from tests.support.model_folder_support import write_original
 
 
 @pytest.fixture
@@ -22,10 +21,9 @@ def run_code(tour, section):
 
 
 def test_the_three_lines_load_the_originals_weights(
-    tour, goldens, tmp_path, monkeypatch, capsys
+    tour, original, monkeypatch, capsys
 ):
-    write_original(goldens, tmp_path / "uncased")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(original.parent)
     names = run_code(tour, "Weights in three lines")
     ids, output = names["ids"], names["output"]
     assert output.get_sequence_output().shape == (1, len(ids), 32)
@@ -51,9 +49,8 @@ def test_the_package_gives_its_classes_when_they_are_asked_for():
         modeling.Bert  # noqa: B018
 
 
-def test_a_keras_model_takes_strings(tour, goldens, tmp_path, monkeypatch):
-    write_original(goldens, tmp_path / "uncased")
-    monkeypatch.chdir(tmp_path)
+def test_a_keras_model_takes_strings(tour, original, tmp_path, monkeypatch):
+    monkeypatch.chdir(original.parent)
     (code,) = re.findall("takes strings:\n\n```python\n(.*?)```", tour, re.S)
     exec(code, {})
     assert (tmp_path / "text.keras").exists()

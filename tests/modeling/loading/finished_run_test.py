@@ -6,7 +6,6 @@ import pytest
 
 import modeling
 from modeling import TaskModel, checkpoints
-from modeling.checkpoints import model_folder
 from modeling.objectives import tasks
 from tests.support.model_folder_support import (
     assert_has_weights,
@@ -14,6 +13,13 @@ from tests.support.model_folder_support import (
     write_weights,
 )
 from tests.support.serving_support import LABELS, LENGTH, finished_run
+
+
+def copy_checkpoint(folder, target):
+    """Copies the run's checkpoint to another prefix in its folder."""
+    (folder / target).parent.mkdir(exist_ok=True)
+    for path in folder.glob("model.ckpt-60.*"):
+        shutil.copy(path, folder / f"{target}{path.suffix}")
 
 
 @pytest.mark.parametrize("kind", tasks.KINDS)
@@ -41,9 +47,7 @@ def test_the_best_weights_of_the_chosen_trial_are_taken(goldens, tmp_path):
     trial = tmp_path / "trial-2"
     trial.mkdir()
     finished_run(goldens, trial, "tagging")
-    (trial / "best").mkdir()
-    for path in trial.glob("model.ckpt-60*"):
-        shutil.copy(path, trial / "best" / path.name.replace("60", "40"))
+    copy_checkpoint(trial, "best/model.ckpt-40")
     change_description(trial, weights="best/model.ckpt-40")
     (tmp_path / "trials.json").write_text('{"chosen": "trial-2"}')
     loaded = modeling.load(str(tmp_path))
@@ -58,15 +62,6 @@ def test_the_best_weights_of_the_chosen_trial_are_taken(goldens, tmp_path):
     assert modeling.load(str(trial / "model.ckpt-60")).kind == "tagging"
 
 
-def test_a_folders_own_checkpoint_is_its_model(goldens, tmp_path):
-    # An earlier command there was about a model elsewhere.
-    finished_run(goldens, tmp_path, "tagging")
-    change_description(tmp_path, weights="/elsewhere/model.ckpt-3")
-    checkpoints.tf1.write_state(str(tmp_path), ["model.ckpt-60"])
-    found = model_folder.find(str(tmp_path))
-    assert found.weights == str(tmp_path / "model.ckpt-60")
-
-
 def test_a_run_without_a_checkpoint_is_to_be_repeated(goldens, tmp_path):
     finished_run(goldens, tmp_path, "tagging")
     for path in tmp_path.glob("model.ckpt*"):
@@ -76,18 +71,11 @@ def test_a_run_without_a_checkpoint_is_to_be_repeated(goldens, tmp_path):
         modeling.load(str(tmp_path))
 
 
-def copy_checkpoint(folder, step, new_step):
-    """Copies a checkpoint of a folder, as if training had gone on."""
-    for path in folder.glob(f"model.ckpt-{step}.*"):
-        name = path.name.replace(f"-{step}.", f"-{new_step}.")
-        shutil.copy(path, folder / name)
-    checkpoints.tf1.write_state(str(folder), [f"model.ckpt-{new_step}"])
-
-
 def test_a_run_that_was_continued_gives_its_newest_weights(goldens, tmp_path):
     # task.json is written at the end of a run: it still names step 60.
     finished_run(goldens, tmp_path, "tagging")
-    copy_checkpoint(tmp_path, 60, 90)
+    copy_checkpoint(tmp_path, "model.ckpt-90")
+    checkpoints.tf1.write_state(str(tmp_path), ["model.ckpt-90"])
     newest = str(tmp_path / "model.ckpt-90")
     assert checkpoints.open_checkpoint(str(tmp_path)).prefix == newest
     for path in tmp_path.glob("model.ckpt-60.*"):
@@ -98,9 +86,7 @@ def test_a_run_that_was_continued_gives_its_newest_weights(goldens, tmp_path):
 def test_better_weights_replace_those_that_task_json_names(goldens, tmp_path):
     finished_run(goldens, tmp_path, "tagging")
     change_description(tmp_path, weights="best/model.ckpt-40")
-    (tmp_path / "best").mkdir()
-    for path in tmp_path.glob("model.ckpt-60.*"):
-        shutil.copy(path, tmp_path / "best")
+    copy_checkpoint(tmp_path, "best/model.ckpt-60")
     found = checkpoints.open_checkpoint(str(tmp_path))
     assert found.prefix == str(tmp_path / "best/model.ckpt-60")
 

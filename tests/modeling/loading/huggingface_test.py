@@ -1,11 +1,9 @@
-import json
 import shutil
 
 import numpy as np
 import pytest
 
 import modeling
-from modeling import BertModel
 from modeling.checkpoints import huggingface
 from modeling.objectives import tasks
 from tests.support import huggingface_support as theirs
@@ -92,61 +90,27 @@ def test_choices_of_hugging_face_are_asked_for(goldens, tmp_path):
 
 
 def test_the_names_of_choices_are_counted(goldens, tmp_path):
-    def write(*names):
-        shutil.rmtree(tmp_path / "x", ignore_errors=True)
+    def labels_of(*names, num_choices):
         write_huggingface(
-            goldens,
-            tmp_path / "x",
-            "BertForMultipleChoice",
+            *(goldens, tmp_path, "BertForMultipleChoice"),
             id2label={str(i): name for i, name in enumerate(names)},
         )
+        return modeling.load(tmp_path, num_choices=num_choices).labels
 
-    write("LABEL_0", "LABEL_1")
-    assert modeling.load(tmp_path / "x", num_choices=4).labels is None
-    write("no", "yes")
-    assert modeling.load(tmp_path / "x", num_choices=2).labels == ["no", "yes"]
+    assert labels_of("LABEL_0", "LABEL_1", num_choices=4) is None
+    assert labels_of("no", "yes", num_choices=2) == ["no", "yes"]
     message = r"2 labels \(no, yes\), but num_choices is 4; pass num_choices=2"
     with pytest.raises(ValueError, match=message):
-        modeling.load(tmp_path / "x", num_choices=4)
+        labels_of("no", "yes", num_choices=4)
 
 
 def test_kinds_are_those_of_the_objectives():
     assert {*huggingface.TASKS} == {*tasks.KINDS}
 
 
-def test_added_tokens_are_of_the_vocabulary_and_whole(goldens, tmp_path):
-    folder = tmp_path / "theirs"
-    write_huggingface(goldens, folder)
-    *lines, _ = (folder / "vocab.txt").read_text("utf-8").splitlines()
-    (folder / "vocab.txt").write_text("\n".join(lines), "utf-8")
-    tokens = {"[E1]": len(lines)}
-    (folder / "added_tokens.json").write_text(json.dumps(tokens))
-    tokenizer = modeling.load(folder).tokenizer
-    assert tokenizer.tokenize("the [E1]man") == ["the", "[E1]", "man"]
-    assert tokenizer.encode("[E1]") == [len(lines)]
-
-
-def test_another_tokenizer_is_refused_but_not_its_encoder(goldens, tmp_path):
-    folder = tmp_path / "theirs"
-    write_huggingface(goldens, folder)
-    (folder / "tokenizer_config.json").write_text(
-        '{"tokenizer_class": "BertJapaneseTokenizer"}'
-    )
-    with pytest.raises(ValueError, match='"BertJapaneseTokenizer", but here'):
-        modeling.load(folder)
-    assert BertModel.from_folder(folder).config.hidden_size == theirs.H
-
-
-def test_a_vocabulary_in_tokenizer_json_is_read(goldens, tmp_path):
-    folder = tmp_path / "theirs"
-    write_huggingface(goldens, folder)
-    expected = modeling.load(folder).tokenizer
-    tokens = (folder / "vocab.txt").read_text("utf-8").splitlines()
-    (folder / "vocab.txt").unlink()
-    model = {"type": "WordPiece", "vocab": {t: i for i, t in enumerate(tokens)}}
-    (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
-    tokenizer = modeling.load(folder).tokenizer
-    assert tokenizer.vocab == expected.vocab
-    (folder / "tokenizer.json").write_text('{"model": 3}')
+def test_a_damaged_vocabulary_is_refused(goldens, tmp_path):
+    write_huggingface(goldens, tmp_path)
+    (tmp_path / "vocab.txt").unlink()
+    (tmp_path / "tokenizer.json").write_text('{"model": 3}')
     with pytest.raises(ValueError, match=r"json is not a tokenizer.json of"):
-        modeling.load(folder)
+        modeling.load(tmp_path)

@@ -26,7 +26,7 @@ def test_what_is_no_folder_is_refused(original, tmp_path):
     refused(original, ValueError, "name .*from_folder", name="query")
     refused("", FileNotFoundError, "'': .*Give .*bert_config.json, vocab.txt")
     refused(tmp_path / "gone", FileNotFoundError, "gone'.*no such folder")
-    message = "bert_config.json is a file; give .* here .*/orig"
+    message = "bert_config.json is a file; give .* here .*/uncas"
     refused(original / "bert_config.json", ValueError, message)
     with pytest.raises(FileNotFoundError, match="no such folder"):
         BertModel.from_folder("bert-base-uncased")
@@ -59,7 +59,7 @@ def test_a_folder_of_two_models_is_refused(original, goldens, tmp_path):
         shutil.copy(
             original / f"bert_model.ckpt{ending}", original / f"a.ckpt{ending}"
         )
-    message = "2 models, a.ckpt, bert_model.ckpt, .*prefix: .*/original/a.ckpt$"
+    message = "2 models, a.ckpt, bert_model.ckpt, .*prefix: .*/uncased/a.ckpt$"
     refused(original, ValueError, message)
     assert modeling.load(str(original / "a.ckpt")).kind == "pretraining"
 

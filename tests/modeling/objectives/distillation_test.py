@@ -98,13 +98,6 @@ def test_teachers_alone_equal_numpy(kind, temperature):
 
 
 @pytest.mark.parametrize("kind", [*LABELS, "span"])
-def test_without_weight_the_loss_is_that_of_the_labels(kind):
-    batch = make_batch(kind, labeled=[1] * len(LENGTHS))
-    plain = loss_of(make_model(kind), batch)
-    assert loss_of(make_model(kind, Distillation(0.0, 1.0)), batch) == plain
-
-
-@pytest.mark.parametrize("kind", [*LABELS, "span"])
 def test_examples_without_a_label_learn_from_the_teacher_alone(kind):
     batch = make_batch(kind)
     soft = loss_of(make_model(kind, Distillation(1.0, 2.0)), batch)

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from modeling import checkpoints
+from tests.support.model_folder_support import variables_of
 
 
 def with_weights(model):
     """Large enough that every position differs from every other."""
     rng = np.random.default_rng(1)
-    variables = checkpoints.variables_by_name(model.layers)
+    variables = variables_of(model)
     for variable in variables.values():
         variable.assign(rng.normal(size=variable.shape) * 0.3)
     return {

@@ -126,11 +126,6 @@ def test_the_loss_is_the_mean_over_all_sizes():
     assert not np.allclose(loss(())[1], gradients)
 
 
-def test_a_size_above_the_width_is_refused():
-    with pytest.raises(ValueError, match=r"--vector_sizes has 17.* 1 to 16"):
-        make_model(form=VectorForm(vector_sizes=(17, 4)))
-
-
 # The loss and the summed gradients of a case, on one device and on two.
 SCRIPT = """
 import json, sys

@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from data.records import length_batches
 from modeling import SpanModel
+from tests.modeling.objectives.tasks_support import with_random_head
 from tests.support import rounding
-from tests.support.model_folder_support import load_weights, variables_of
+from tests.support.model_folder_support import load_weights
 
 
 def golden_model(goldens, config, version="v1.1", **options):
     """The model that the original fine-tuned."""
-    keras.utils.set_random_seed(7)
     model = SpanModel(config, **options)
     trained = goldens / f"squad/finetuned_{version}/model.ckpt-60"
     assert not load_weights(trained, model).missing
@@ -107,32 +107,6 @@ def test_trimmed_batches_have_the_same_loss_and_gradient(goldens, config):
     )
 
 
-def test_fillers_change_no_loss(goldens, config):
-    model = golden_model(goldens, config)
-    batch, _ = golden_batch(goldens)
-    few = {name: x[:5] for name, x in batch.items()}
-    batch["is_real_example"] = tf.constant([[1]] * 5 + [[0]] * 19)
-    assert float(model.loss_weights(batch)["loss"]) == 5
-    (loss, metrics), (want, same) = (loss_of(model, x) for x in (batch, few))
-    np.testing.assert_allclose(loss, want, rtol=rounding.EQUAL)
-    np.testing.assert_array_equal(metrics["accuracy"], same["accuracy"])
-
-
-def test_variables_have_the_originals_names(config):
-    wide = dataclasses.replace(
-        config, initializer_range=0.5, hidden_size=2048, num_hidden_layers=1
-    )
-    model = SpanModel(wide)
-    names = variables_of(model)
-    others = {name for name in names if not name.startswith("bert/")}
-    assert others == {"cls/squad/output_weights", "cls/squad/output_bias"}
-    assert not names["cls/squad/output_bias"].numpy().any()
-    weights = names["cls/squad/output_weights"].numpy()
-    assert weights.shape == (2, 2048)
-    # Whatever the configuration says; cut at two deviations 0.88 is left.
-    assert weights.std() == pytest.approx(0.88 * 0.02, rel=0.05)
-
-
 def test_bfloat16_follows_float32(goldens, config):
     batch, expected = golden_batch(goldens)
     scores = golden_model(goldens, config, dtype="mixed_bfloat16").logits(batch)
@@ -142,17 +116,8 @@ def test_bfloat16_follows_float32(goldens, config):
     rounding.assert_near(scores, expected, "bfloat16", num_roundings)
 
 
-def bilstm_model(config):
-    """A random model with a BiLSTM, and scores that can be told apart."""
-    keras.utils.set_random_seed(7)
-    model = SpanModel(config, head="bilstm")
-    weights = model.head.squad.trainable_variables[0]
-    weights.assign(np.random.default_rng(1).normal(size=weights.shape))
-    return model
-
-
 def test_a_bilstm_reads_the_encoder(goldens, config):
-    model = bilstm_model(config)
+    model = with_random_head(SpanModel, config, head="bilstm")
     batch, _ = golden_batch(goldens)
     lengths = np.random.default_rng(3).integers(3, 8, 24)
     real = tf.constant(np.arange(12) < lengths[:, None], tf.int32)

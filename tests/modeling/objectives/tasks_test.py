@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from data.records import length_batches
-from modeling import TaskModel
+from modeling import SpanModel, TaskModel
 from tests.modeling.objectives import tasks_support
 from tests.modeling.objectives.numpy_model import log_softmax
 from tests.modeling.objectives.tasks_support import LABELS
@@ -223,40 +223,6 @@ def test_a_frozen_encoder_is_read_without_gradient_or_dropout(config):
     assert not frozen.bert.trainable_variables
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"head": "lstm"}, "the head 'lstm'; .* one of linear, bilstm, mean"),
-        ({"feature_based": "last"}, "of a classification task reads one for "),
-        ({"feature_based": "first", "head": "bilstm"}, "^mix of layers 'first"),
-    ],
-)
-def test_heads_that_fit_nothing_are_refused(config, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        TaskModel(config, "classification", 2, **arguments)
-    with pytest.raises(ValueError, match="head 'mean'; .* linear, bilstm[.]"):
-        TaskModel(config, "tagging", 2, head="mean")
-
-
-@pytest.mark.parametrize("kind", ["choice", "tagging"])
-def test_variables_have_the_originals_names(config, kind):
-    names = variables_of(TaskModel(config, kind, LABELS[kind]))
-    rows = 1 if kind == "choice" else LABELS[kind]
-    assert names["output_weights"].shape == (rows, 32)
-    assert names["output_bias"].shape == (rows,)
-    others = set(names) - {"output_weights", "output_bias"}
-    assert all(name.startswith("bert/") for name in others)
-    assert np.all(names["output_bias"].numpy() == 0)
-
-
-def test_the_heads_initial_values_do_not_follow_the_configuration(config):
-    wide = dataclasses.replace(config, initializer_range=0.5, hidden_size=512)
-    weights = TaskModel(wide, "classification", 50).head.output_weights.numpy()
-    # Truncated at two deviations: 0.88 of 0.02 is left.
-    assert weights.std() == pytest.approx(0.88 * 0.02, rel=0.03)
-    assert abs(weights).max() <= 0.04
-
-
 def test_a_tenth_of_the_heads_input_is_dropped_in_training(config):
     # The golden model has no dropout of its own. One example, 1000 times.
     model = make_model(config, "regression")
@@ -305,27 +271,38 @@ def test_sixteen_bits_follow_float32(config, task_model, kind, head):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("span", 2), "kind of task 'span'; it must be one of classification"),
-        (("classification", 1), "with 1 labels; it must have 2 or more"),
-        (("regression", 2), "a regression task with 2 labels; it must have 1"),
-        (("multilabel", 0), "with 0 labels; it must have 1 or more"),
-    ],
+    "make", [SpanModel, lambda config: TaskModel(config, "classification", 2)]
 )
-def test_impossible_tasks_are_refused(config, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        TaskModel(config, *arguments)
+def test_a_heads_initial_values_do_not_follow_the_configuration(config, make):
+    wide = dataclasses.replace(
+        config, initializer_range=0.5, hidden_size=1024, num_hidden_layers=1
+    )
+    *_, weights, bias = variables_of(make(wide)).values()
+    # Truncated at two deviations: 0.88 of 0.02 is left. Of 2048 numbers, five
+    # deviations of theirs are 0.065 of it.
+    assert weights.numpy().std() == pytest.approx(0.88 * 0.02, rel=0.065)
+    assert abs(weights.numpy()).max() <= 0.04
+    assert not bias.numpy().any()
 
 
 @pytest.mark.parametrize(
-    ("kind", "weights", "message"),
+    ("kind", "num_labels", "options", "message"),
     [
-        ("choice", (1.0, 2.0), "choice task; .*for classification and tagging"),
-        ("classification", (1.0, 2.0), "give 3 above 0"),
-        ("classification", (1.0, 0.0, 1.0), "give 3 above 0"),
+        ("span", 2, {}, "kind of task 'span'; it must be one of classificatio"),
+        ("classification", 1, {}, "with 1 labels; it must have 2 or more"),
+        ("regression", 2, {}, "regression task with 2 labels; it must have 1"),
+        ("multilabel", 0, {}, "with 0 labels; it must have 1 or more"),
+        ("choice", 2, {"head": "lstm"}, "'lstm'; .* one of linear, bilstm, me"),
+        ("tagging", 2, {"head": "mean"}, "head 'mean'; .* linear, bilstm[.]"),
+        ("choice", 2, {"feature_based": "last"}, "of a choice task reads one"),
+        ("tagging", 2, {"feature_based": "first"}, "^mix of layers 'first"),
+        ("choice", 2, {"class_weights": (1.0, 2.0)}, "choice task; .*for clas"),
+        ("classification", 3, {"class_weights": (1.0, 2.0)}, "give 3 above 0"),
+        ("tagging", 2, {"class_weights": (1.0, 0.0)}, "give 2 above 0"),
     ],
 )
-def test_class_weights_that_do_not_fit(config, kind, weights, message):
+def test_what_fits_no_task_is_refused(
+    config, kind, num_labels, options, message
+):
     with pytest.raises(ValueError, match=message):
-        TaskModel(config, kind, LABELS[kind], class_weights=weights)
+        TaskModel(config, kind, num_labels, **options)
