@@ -32,15 +32,15 @@ def softmax(logits):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def overconfident(kind, num_labels=3, seed=0):
+def overconfident(kind):
     """Logits that are 2.5 times too large, and labels drawn by the right."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(600, num_labels)) * 3
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(600, 3)) * 3
     if kind == "multilabel":
         gold = rng.random(logits.shape) < 1 / (1 + np.exp(-logits / 2.5))
         return logits, 1 / (1 + np.exp(-logits)), gold.astype(int)
     right = softmax(logits / 2.5)
-    gold = np.array([rng.choice(num_labels, p=p) for p in right])
+    gold = np.array([rng.choice(3, p=p) for p in right])
     return logits, softmax(logits), gold
 
 

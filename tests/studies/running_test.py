@@ -10,6 +10,7 @@ from matplotlib import image
 
 from studies.engine import plan, report, running
 from studies.engine.study_options import StudyData
+from tests.data.tasks.fixtures import write_files
 from tests.studies.support import (
     NAMES,
     MadeUpRuns,
@@ -60,10 +61,9 @@ def table(folder):
 
 def treebank(folder):
     """The data of a study: one sentence to train on, one to score."""
-    folder.mkdir()
-    for name in "train", "dev":
-        (folder / f"{name}.conllu").write_text("One.\n")
-    return StudyData(conllu_dir=str(folder))
+    names = "train.conllu", "dev.conllu"
+    folder = write_files(folder, dict.fromkeys(names, "One.\n"))
+    return StudyData(conllu_dir=folder)
 
 
 def test_finished_runs_are_not_repeated(tmp_path):
@@ -175,28 +175,19 @@ def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
     assert picture[..., :3].std() > 0.05  # not one colour
 
 
-@pytest.mark.parametrize(
-    "changes, error",
-    [
-        ({"seed": 3}, "seed 12345 -> 3"),
-        ({"scale": "small"}, "scale tiny -> small"),
-        ({"precision": "bfloat16"}, "precision float32 -> bfloat16"),
-    ],
-)
-def test_a_study_with_other_settings_is_refused(tmp_path, changes, error):
-    run(tmp_path, rows=("base",))
-    with pytest.raises(ValueError, match=f"flags or data: {error}"):
-        run(tmp_path, **changes)
-
-
-def test_a_study_of_another_text_is_refused(tmp_path):
-    text = tmp_path / "text.txt"
+def test_other_settings_and_another_text_are_refused(tmp_path):
+    text, out = tmp_path / "text.txt", tmp_path / "out"
     text.write_text("One.\n")
-    out = tmp_path / "out"
-    run(out, given=StudyData(text=str(text)), rows=("base",))
+    given = StudyData(text=str(text))
+    run(out, given=given, rows=("base",))
     text.write_text("Other.\n")
-    with pytest.raises(ValueError, match="with different flags or data: text"):
-        run(out, given=StudyData(text=str(text)))
+    changed = {"seed": 3, "scale": "small", "precision": "bfloat16"}
+    with pytest.raises(ValueError) as error:
+        run(out, given=given, **changed)
+    assert (
+        "made with different flags or data: precision float32 -> bfloat16; "
+        "scale tiny -> small; seed 12345 -> 3; text "
+    ) in str(error.value)
 
 
 @pytest.mark.parametrize("lost", ["made_from", "values"])
@@ -222,17 +213,15 @@ def test_rows_of_other_data_are_refused_before_any_run(tmp_path):
 
 
 def test_rows_of_a_set_by_name_are_refused_beside_those_of_files(tmp_path):
-    glue, out = tmp_path / "glue/STS-B", tmp_path / "out"
-    glue.mkdir(parents=True)
-    for name in "train", "dev":
-        (glue / f"{name}.tsv").write_text("One.\n")
+    names, out = ("STS-B/train.tsv", "STS-B/dev.tsv"), tmp_path / "out"
+    glue = write_files(tmp_path / "glue", dict.fromkeys(names, "One.\n"))
     study, runs = made_up_study(("tags", "similarity")), MadeUpRuns()
 
     def run(row, **given):
         asked = options(out, StudyData(**given), rows=(row,))
         running.run(plan.Plan(study, asked), runs)
 
-    run("base", glue_dir=str(glue.parent))
+    run("base", glue_dir=glue)
     made = len(runs.made)
     with pytest.raises(ValueError, match="train.tsv .*--output_dir"):
         run("worse", tfds=("similarity",))

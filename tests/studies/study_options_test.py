@@ -6,6 +6,7 @@ import pytest
 
 import studies
 from studies.engine.study_options import StudyData
+from tests.data.tasks.fixtures import write_files
 from tests.studies.support import made_up_study
 
 pytestmark = pytest.mark.all
@@ -18,11 +19,7 @@ ALL = ("tags", "spans", "similarity", "casing", "perplexity")
 
 
 def write(folder, *names):
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("")
-    return str(folder)
+    return write_files(folder, dict.fromkeys(names, ""))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ class Page(html.parser.HTMLParser):
         # Neither could end the script, nor a line of it in an old browser.
         assert not re.search("[<>&\u2028\u2029]", self.scripts[0])
 
-    def check_needs_no_network(self):
+    def check_script(self):
+        """The page needs no network, and its script makes text nodes only."""
         assert not [x for x in self.attributes if x[0] in ("src", "href")]
         (policy,) = [
             x for _, x in self.attributes if "default-src" in (x or "")
@@ -38,6 +39,8 @@ class Page(html.parser.HTMLParser):
             "default-src 'none'; style-src 'unsafe-inline';"
         )
         assert "url(" not in self.text and "import" not in self.scripts[1]
+        unsafe = "innerHTML", "outerHTML", "insertAdjacent", "document.write"
+        assert not [name for name in unsafe if name in self.scripts[1]]
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)

@@ -57,7 +57,7 @@ def test_what_does_not_apply_is_left_out(tmp_path):
 
 def test_hostile_text_stays_text(tmp_path):
     plain = write(tmp_path, judged())
-    plain.check_needs_no_network()
+    plain.check_script()
     hostile = judged(
         HOSTILE,
         id=HOSTILE,
@@ -74,9 +74,6 @@ def test_hostile_text_stays_text(tmp_path):
         *(*item["choices"][0], item["scores"][0][0]),
     ):
         assert text == HOSTILE
-    # The script makes text nodes only.
-    for name in ("innerHTML", "outerHTML", "insertAdjacent", "document.write"):
-        assert name not in page.scripts[1]
 
 
 def test_the_page_has_the_thresholds(tmp_path):

@@ -161,21 +161,6 @@ def test_records_are_made_again_if_anything_changed(
     assert not make(many, vocab_file=str(longer)).reused
 
 
-def test_an_error_leaves_what_was_there(make, many, path, tmp_path):
-    make(many)
-    written = path.read_bytes()
-    asked = question("1", "a", [("b", 2)])
-    bad = write_paragraph(tmp_path / "bad.json", "a b", asked, asked)
-    with pytest.raises(ValueError, match="two questions have the id '1'"):
-        make(bad)
-    assert path.read_bytes() == written
-    assert sorted(os.listdir(path.parent)) == [
-        "answers_not_found.jsonl",
-        "windows.tf_record",
-        "windows.tf_record.manifest.json",
-    ]
-
-
 @pytest.mark.parametrize(
     ("is_training", "questions", "message"),
     [

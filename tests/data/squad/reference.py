@@ -1,24 +1,12 @@
 """The original's rules, written down plainly and slowly.
 
-What the fast code of data/squad must equal, and what its speed is measured
-against: lists, dictionaries and double loops, as the original has them.
+What the fast code of data/squad must equal: lists, dictionaries and double
+loops, as the original has them.
 """
 
-import json
 import math
 
 from data.text.tokenization import BasicTokenizer
-
-
-def read(path):
-    """Yields (id, question, words) of every question of a file."""
-    with open(path, encoding="utf-8") as file:
-        articles = json.load(file)["data"]
-    for article in articles:
-        for paragraph in article["paragraphs"]:
-            words = split_words(paragraph["context"])
-            for question in paragraph["qas"]:
-                yield question["id"], question["question"], words
 
 
 def split_words(text):
@@ -169,12 +157,14 @@ def _best_texts(pairs, features, words, n_best, do_lower_case):
 
 
 def _with_probabilities(found):
-    probabilities = _softmax([start + end for _, start, end in found])
+    scores = [start + end for _, start, end in found]
+    exponentials = [math.exp(score - max(scores)) for score in scores]
+    total = 0.0
+    for one in exponentials:
+        total += one
     return [
-        (text, probability, *scores)
-        for (text, *scores), probability in zip(
-            found, probabilities, strict=True
-        )
+        (text, one / total, *logits)
+        for (text, *logits), one in zip(found, exponentials, strict=True)
     ]
 
 
@@ -236,11 +226,3 @@ def _text(feature, start, end, words, do_lower_case):
     word_of = feature["token_to_orig_map"]
     original = " ".join(words[word_of[start] : word_of[end] + 1])
     return final_text(text, original, do_lower_case)
-
-
-def _softmax(scores):
-    exponentials = [math.exp(score - max(scores)) for score in scores]
-    total = 0.0
-    for one in exponentials:
-        total += one
-    return [one / total for one in exponentials]

@@ -97,7 +97,6 @@ def article(**changed):
         (article(options=["abcd", "efgh"]), "question 1: .*'abcd'.* 4 texts"),
         (article(options=[["a"] * 4, [1, 2, 3, 4]]), "n 2: .* 4 texts"),
         (article(article=None), "expected a text"),
-        (article(questions=3), "expected a text"),
         (article(questions=["It is _ .", None]), "n 2: .*expected a text"),
         ("{", " is damaged: .*; expected article, questions, options"),
         ('{"id": "x"}', " is damaged: .*no article, questions, options, ans"),

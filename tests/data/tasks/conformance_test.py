@@ -40,18 +40,12 @@ def test_every_set_is_read_twice_alike_with_names_of_its_own(task):
         assert len({example.guid for example in examples}) == len(examples) > 0
 
 
-def test_what_is_learned_from_is_labelled(task):
-    for set_name in [*task.train_sets, *task.dev_sets]:
-        assert task.gold(set_name) is not None
-
-
 def test_right_answers_have_the_best_score(task):
-    for set_name in task.train_sets:
+    for set_name in [*task.train_sets, *task.dev_sets]:
         gold = task.gold(set_name)
         scores = task.score(gold, gold)
         assert tuple(scores) == task.metrics
         assert scores == pytest.approx(dict.fromkeys(task.metrics, 1.0))
-        assert task.metrics[0] in scores
 
 
 def test_every_set_makes_records_that_are_read_back(task, tokenizer, tmp_path):

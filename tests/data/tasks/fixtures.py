@@ -10,8 +10,10 @@ def table(header, rows, delimiter="\t"):
     )
 
 
-def pairs(header, labels, test_header=None):
-    """Train and dev of a task of two texts, and its test set."""
+def glue(header, labels, test_header=None, dev=("dev",), test=("test",)):
+    """The files of a task of two texts."""
+    header = header.split()
+    test_header = test_header or header[:-1]
 
     def rows(width, labelled):
         return [
@@ -21,12 +23,7 @@ def pairs(header, labels, test_header=None):
         ]
 
     labelled = table(header, rows(len(header), True))
-    test = header[:-1] if test_header is None else test_header
-    return labelled, table(test, rows(len(test), False))
-
-
-def glue(header, labels, test_header=None, dev=("dev",), test=("test",)):
-    labelled, unlabelled = pairs(header.split(), labels, test_header)
+    unlabelled = table(test_header, rows(len(test_header), False))
     return {f"{name}.tsv": labelled for name in ("train", *dev)} | {
         f"{name}.tsv": unlabelled for name in test
     }

@@ -32,11 +32,6 @@ SECOND = 'a "second 1'  # of the files that `glue` of the fixtures makes
         ("qqp", "test", ("test-2", "first 1", SECOND, None)),
         ("mnli", "dev", ("dev_matched-1", "first 1", SECOND, "entailment")),
         ("mnli", "test", ("test-1", "first 1", SECOND, None)),
-        (
-            "mnli",
-            "test_mismatched",
-            ("test_mismatched-1", "first 1", SECOND, None),
-        ),
         ("qnli", "dev", ("dev-2", "first 1", SECOND, "entailment")),
     ],
 )

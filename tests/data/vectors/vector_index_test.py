@@ -112,17 +112,12 @@ def test_a_copy_has_its_own_texts_if_the_first_change(index, tmp_path):
     assert open_index(str(copy / "texts.npy"), MODEL).texts[0] == "one"
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"weights_sha256": "b"}, r"--index_file.*weights \(sha256\)"),
-        ({"pooling": "cls"}, "pooling mean -> cls"),
-        ({"max_seq_length": 16}, "max_seq_length 8 -> 16"),
-    ],
-)
-def test_an_index_of_another_model_is_refused(index, changed, message):
-    with pytest.raises(ValueError, match=f"{message}.*--do_encode"):
-        open_index(index, MODEL | changed)
+def test_an_index_of_another_model_is_refused(index):
+    other = {"weights_sha256": "b", "pooling": "cls", "max_seq_length": 16}
+    changed = r"max_seq_length 8 -> 16; pooling mean -> cls; weights \(sha256"
+    fault = f"--index_file.*{changed}.*--do_encode"
+    with pytest.raises(ValueError, match=fault):
+        open_index(index, other)
 
 
 def test_texts_that_were_changed_are_refused(index, tmp_path):
@@ -145,5 +140,3 @@ def test_damaged_facts_are_refused(index, lost):
     path.write_text(json.dumps(facts))
     with pytest.raises(ValueError, match=f"no {lost}.*--do_encode"):
         open_index(index, MODEL)
-    with pytest.raises(ValueError, match=f"no {lost}.*--do_encode"):
-        vector_index.files_of(index)
