@@ -171,12 +171,6 @@ def made_up_words(number):
     return [letters[i % 26] + letters[i // 26 % 26] * 9 for i in range(number)]
 
 
-def test_too_small_a_text_is_refused():
-    message = "3 sentences in 2 documents; expected at least"
-    with pytest.raises(ValueError, match=message):
-        corpus.text_documents(["One is here. Two too.", "", "Three as well."])
-
-
 def test_written_documents_are_parted_by_blank_lines(tmp_path, monkeypatch):
     train, held_out = [["A b.", "C d."], ["E f.", "G h."]], [["I j.", "K l."]]
     monkeypatch.setattr(corpus, "python_documents", lambda: train + held_out)

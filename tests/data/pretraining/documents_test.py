@@ -16,14 +16,14 @@ IDS = [[CLS, 5, 6, SEP, 7, 8, SEP, 0], [CLS, 5, 6, 7, 8, 9, 10, SEP]]
 NUMBERS = [[0, 0, 0, 0, 1, 1, 1, 2], [0] * 8]
 
 
-def write(path, input_ids, pairs=False):
+def write(path, input_ids):
     """Opens records of rows without predictions."""
     ids = np.array(input_ids)
     specs = feature_spec.pretraining_features(8, 2)
     columns = {s.name: np.zeros((len(ids), s.length), s.dtype) for s in specs}
     columns |= {"input_ids": ids, "input_mask": (ids > 0).astype(int)}
     path = write_examples(path, specs, columns)
-    specs = feature_spec.pretraining_features(8, 2, pairs=pairs)
+    specs = feature_spec.pretraining_features(8, 2, pairs=False)
     return input_pipeline.open_records([path], specs, limits={})
 
 
@@ -54,40 +54,23 @@ def test_a_masked_wordpiece_ends_none():
     )
 
 
-def test_rows_of_several_documents_are_taken_silently(tmp_path, caplog):
-    opened = write(tmp_path / "a.tf_record", IDS)
-    documents.check(opened, SEP, "vocab.txt")
-    assert not caplog.records
-
-
-def test_rows_of_one_document_have_nothing_to_separate(tmp_path, caplog):
+def test_only_rows_of_one_document_have_nothing_to_separate(tmp_path, caplog):
     path = tmp_path / "a.tf_record"
+    documents.check(write(path, IDS), SEP, "vocab.txt")
+    assert not caplog.records
     documents.check(write(path, IDS[1:]), SEP, "vocab.txt")
     (warning,) = caplog.messages
     assert warning.startswith("--separate_documents: each of the first 1000")
     assert str(path) in warning and "--join_documents" in warning
 
 
-def test_another_vocabulary_is_refused(tmp_path):
-    path = tmp_path / "a.tf_record"
-    message = f"^{path}: .* ends with the .SEP. .id 10. of --vocab_file=vocab"
-    with pytest.raises(ValueError, match=message):
-        documents.check(write(path, IDS), 10, "vocab.txt")
-
-
-def test_every_file_is_checked(tmp_path):
+def test_another_vocabulary_is_refused_for_any_file(tmp_path):
     first = write(tmp_path / "a.tf_record", IDS)
-    other = write(tmp_path / "b.tf_record", [[CLS, 5, 6, 7, 8, 9, 10, 11]])
+    path = tmp_path / "b.tf_record"
+    other = write(path, [[CLS, 5, 6, 7, 8, 9, 10, 11]])
     both = dataclasses.replace(
         first, segments=(*first.segments, *other.segments)
     )
-    message = f"^{tmp_path / 'b.tf_record'}: not every record ends with the"
+    message = f"^{path}: .* ends with the .SEP. .id 3. of --vocab_file=vocab"
     with pytest.raises(ValueError, match=message):
         documents.check(both, SEP, "vocab.txt")
-
-
-def test_pairs_are_refused(tmp_path):
-    path = tmp_path / "a.tf_record"
-    message = f"--separate_documents: {path} holds .* pairs.*--join_documents"
-    with pytest.raises(ValueError, match=message):
-        documents.check(write(path, IDS, pairs=True), SEP, "vocab.txt")

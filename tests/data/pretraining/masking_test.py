@@ -109,10 +109,7 @@ def test_the_count_of_masks_rounds_half_to_even(do_whole_word_mask):
     assert expected[:5] == [1, 2, 2, 3, 4]
 
 
-def test_a_row_of_one_token_has_it_masked():
-    _, masked, chosen = mask([row_of([9]), row_of([20]), row_of([9], [10])])
-    assert chosen.sum(axis=1).tolist() == [1, 1, 1]
-    assert masked.masked_lm_ids[:2, 0].tolist() == [9, 20]
+def test_spans_may_mask_every_token():
     _, _, chosen = mask(
         [row_of([9]), row_of([9] * 9)], max_ngram_size=3, masked_lm_prob=1.0
     )
@@ -195,13 +192,6 @@ def test_choices_of_positions_are_independent():
     assert len(set(pairs)) == 28
     for pair in set(pairs):
         assert_share(pairs.count(pair), 28_000, 1 / 28)
-
-
-def test_the_masks_are_a_function_of_the_seed():
-    rows = [row_of([9] * 50)] * 20
-    first, same, other = (mask(rows, seed)[1].input_ids for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, same)
-    assert (first != other).any()
 
 
 def test_equal_draws_are_ordered_alike_on_every_processor():

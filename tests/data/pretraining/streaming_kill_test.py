@@ -141,8 +141,14 @@ def check_unfinished(folder):
     return len(reports)
 
 
-def kill_and_compare(start, text, tmp_path, goldens, num_kills, num_shards):
-    dupe_factor = 16
+@pytest.mark.parametrize(
+    ("num_copies", "num_kills", "num_shards"),
+    [(40, 2, 8), pytest.param(150, 20, 40, marks=pytest.mark.slow)],
+)
+def test_a_run_killed_at_any_moment_ends_with_the_same_shards(
+    start, make_text, tmp_path, goldens, num_copies, num_kills, num_shards
+):
+    text, dupe_factor = make_text(num_copies), 16
     whole = tmp_path / "whole"
     recipe = recipe_of(goldens / "vocab.txt", dupe_factor=dupe_factor)
     write([text], whole, recipe, num_shards)
@@ -168,19 +174,6 @@ def kill_and_compare(start, text, tmp_path, goldens, num_kills, num_shards):
     assert code == 0, said
     assert f"{num_finished} of {num_shards} shards are finished alr" in said
     assert contents(tmp_path / "out") == contents(whole), killed_at
-
-
-def test_a_run_killed_at_any_moment_ends_with_the_same_shards(
-    start, make_text, tmp_path, goldens
-):
-    kill_and_compare(start, make_text(40), tmp_path, goldens, 2, 8)
-
-
-@pytest.mark.slow
-def test_a_run_killed_twenty_times_ends_with_the_same_shards(
-    start, make_text, tmp_path, goldens
-):
-    kill_and_compare(start, make_text(150), tmp_path, goldens, 20, 40)
 
 
 @pytest.mark.all

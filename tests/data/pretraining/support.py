@@ -115,14 +115,6 @@ def write_corpus(path, num_documents, num_sentences=4, first=0):
     return path
 
 
-def write_number_vocab(path, num_documents):
-    """The vocabulary of `write_corpus`; document d's word has the id 5 + d."""
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens += map(str, range(num_documents))
-    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
-    return path
-
-
 def lines_of(blocks):
     """Joins the documents of blocks: number -> lines."""
     documents = {}

@@ -7,10 +7,15 @@ import sys
 import pytest
 
 from data.pretraining.exact import in_memory
-from data.pretraining.streaming import all_shards
 from data.pretraining.words import check_name, encoder
 from data.text.tokenization import FullTokenizer
-from tests.data.pretraining.support import decode, recipe_of, records_of
+from tests.data.pretraining.support import (
+    decode,
+    recipe_of,
+    records_of,
+    shard_names,
+    write,
+)
 
 FIRST, LATER = "的一是在不了有和人这", "中大为上个国我以要他"
 CHARACTERS = FIRST + LATER
@@ -128,7 +133,7 @@ def test_bad_segmenters_are_refused(tokenizer, name, message):
         encoder(tokenizer, name)
 
 
-def write(tmp_path, vocab_file, num_processes):
+def rows_of_words(tmp_path, vocab_file, num_processes):
     """Writes records of words of one to three characters; reads them.
 
     The first characters of words are not in other places.
@@ -144,21 +149,19 @@ def write(tmp_path, vocab_file, num_processes):
     ]
     documents = ["\n".join(lines[i : i + 6]) for i in range(0, 180, 6)]
     text.write_text("\n\n".join(documents))
-    out = [str(tmp_path / f"words-{i}") for i in range(2)]
     options = {"max_seq_length": 32, "do_whole_word_mask": True}
     recipe = recipe_of(vocab_file, **options).replace(word_segmenter="/")
     if num_processes:
-        all_shards.write_shards(
-            [str(text)], out, recipe, num_processes=num_processes
-        )
+        write([text], tmp_path, recipe, num_processes=num_processes)
     else:
-        in_memory.write_pretraining_data([str(text)], out, recipe)
-    return decode(recipe, records_of(tmp_path, "words-?"))
+        outputs = shard_names(tmp_path, 2)
+        in_memory.write_pretraining_data([str(text)], outputs, recipe)
+    return decode(recipe, records_of(tmp_path))
 
 
 @pytest.mark.parametrize("num_processes", [0, 2])
 def test_masks_are_of_whole_words(tmp_path, vocab_file, num_processes):
-    rows = write(tmp_path, vocab_file, num_processes)
+    rows = rows_of_words(tmp_path, vocab_file, num_processes)
     is_prediction = rows["masked_lm_weights"] == 1
     assert rows["input_ids"].max() < len(VOCAB)
     assert rows["masked_lm_ids"].max() < len(VOCAB)

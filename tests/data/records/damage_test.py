@@ -204,15 +204,6 @@ def test_a_file_without_a_record_is_left_out(
         open_files([paths[1], paths[1]])
 
 
-def test_records_of_another_format_are_no_damage(tmp_path):
-    write(tmp_path / "a")
-    other = (feature_spec.FeatureSpec("y", 1),)
-    with pytest.raises(ValueError, match="y is missing with 0 .* has x: wri"):
-        input_pipeline.open_records(
-            [str(tmp_path / "a")], other, limits={}, skip_bad_records=True
-        )
-
-
 def test_a_damaged_file_trains_in_an_order_that_can_be_resumed(tmp_path):
     for name, first in (("a", 0), ("b", 100)):
         numbers = [*range(first, first + 40)]  # records of 30 bytes

@@ -64,13 +64,6 @@ def test_records_are_protobufs(rows):
     )
 
 
-@pytest.mark.parametrize("largest", [*EDGES, -1])
-def test_every_width_of_integers_among_small_ones(largest):
-    ids = np.array([[0, 1, largest], [5, 0, 0], [largest] * 3])
-    weights = np.array([[1.0, 0.0], [np.nan, np.inf], [-0.0, 1e-45]])
-    assert_as_protobuf(SPECS, {"ids": ids, "weights": weights.astype("f4")})
-
-
 # Below and above 128 and 16,384 bytes, where sizes take a byte more.
 @pytest.mark.parametrize("length", [1, 100, 127, 128, 5000])
 def test_every_width_of_a_feature(length):

@@ -219,15 +219,6 @@ def test_a_device_or_pipe_is_written_and_stays(tmp_path, make, by_link):
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_size_and_checksum_of_a_file(tmp_path):
-    (tmp_path / "a").write_bytes(b"abc")
-    assert files.size(str(tmp_path / "a")) == 3
-    # From FIPS 180-2, appendix B.1.
-    assert files.sha256(str(tmp_path / "a")) == (
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    )
-
-
 def test_a_store_that_is_no_disk():
     # TensorFlow's file system in memory replaces gs://.
     folder = "ram://files_test/folder"

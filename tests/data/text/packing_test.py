@@ -38,13 +38,6 @@ def test_truncation_evens_out_lengths_and_keeps_runs(a, b, limit, seed):
     assert rng.random() == draws.random()
 
 
-def test_truncation_takes_front_or_back_and_b_if_equal():
-    # Random(2) draws 0.956, 0.948, 0.057: back, back, front.
-    a, b = [1, 2, 3], [4, 5, 6]
-    packing.truncate_seq_pair(a, b, 3, random.Random(2))
-    assert (a, b) == ([1, 2], [5])
-
-
 @given(TOKENS, TOKENS, st.integers(0, 70))
 def test_deterministic_truncation_evens_out_lengths_at_the_ends(a, b, limit):
     short_a, short_b = list(a), list(b)
@@ -84,11 +77,6 @@ def test_special_tokens_of_pairs_and_single_sequences():
     # An empty second text has a [SEP] if the row is a pair.
     row = packing.add_special_tokens([7], [], is_pair=True, **special)
     assert row == ([1, 7, 2, 2], [0, 0, 0, 1])
-
-
-def test_padding_is_zeros_behind():
-    assert packing.pad([3, 4], 5) == [3, 4, 0, 0, 0]
-    assert packing.pad([3, 4], 2) == [3, 4]
 
 
 @pytest.mark.parametrize(

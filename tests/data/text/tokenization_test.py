@@ -192,11 +192,6 @@ def test_bytes_are_utf8_and_bad_ones_dropped(tokenizer):
         tokenization.convert_to_unicode(3)
 
 
-def test_final_sigma_depends_on_its_word_only():
-    tokenizer = tokenization.BasicTokenizer()
-    assert tokenizer.tokenize("ΟΔΟΣ ΟΔΟΣ中Σ") == ["οδος", "οδος", "中", "σ"]
-
-
 def test_example_of_the_original():
     # The docstring of the original's WordpieceTokenizer and its test.
     vocab = ["[UNK]", "un", "runn", "##aff", "##able", "##ing"]

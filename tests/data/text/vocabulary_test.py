@@ -34,16 +34,9 @@ def test_later_duplicate_counts_and_is_reported(tmp_path, caplog):
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty; expected a vocabulary"),
-        (b"a\nd\xe9j\n", "line 2: byte 2 .* 0xe9, which is not"),
-    ],
-)
-def test_what_is_no_vocabulary(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        vocabulary.load_vocab(write(tmp_path, content))
+def test_an_empty_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="is empty; expected a vocabulary"):
+        vocabulary.load_vocab(write(tmp_path, b""))
 
 
 def test_missing_special_tokens_are_named():

@@ -142,13 +142,6 @@ def test_records_through_a_pipe_have_no_manifest(write, tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted([*WRITTEN, "pipe"])
 
 
-def test_a_vocabulary_without_a_special_token_is_refused(write, tmp_path):
-    vocab = tmp_path / "short.txt"
-    vocab.write_text("\n".join(t for t in TOKENS if t != "[MASK]"))
-    with pytest.raises(ValueError, match=r"short.txt has no \[MASK\] among"):
-        write("old mill\n", vocab=vocab)
-
-
 def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
     write, tmp_path, vocab_file
 ):

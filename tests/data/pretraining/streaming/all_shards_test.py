@@ -48,16 +48,6 @@ def states(folder):
     }
 
 
-def test_any_number_of_processes_writes_the_same(tmp_path, golden):
-    written = []
-    for count in 1, 2, 3:
-        folder = tmp_path / f"{count}"
-        write(folder=folder, num_shards=5, num_processes=count, **golden)
-        written.append(contents(folder))
-    assert len(written[0]) == 6
-    assert written[0] == written[1] == written[2]
-
-
 def test_every_document_is_in_the_shards_as_often_as_asked(out, vocab, numbers):
     runs = {"next_sentence_prediction": False, "short_seq_prob": 0.0}
     recipe = recipe_of(vocab, dupe_factor=3, **runs)
@@ -87,12 +77,11 @@ def test_as_many_shards_as_documents(out, tmp_path, vocab):
     assert seen == {*range(6)}
 
 
-@pytest.mark.parametrize("num_processes", [1, 2])
-def test_a_finished_run_is_left_as_it_is(out, golden, logged, num_processes):
+def test_a_finished_run_is_left_as_it_is(out, golden, logged):
     first = write(folder=out, **golden)
     before = states(out)
     logged.clear()
-    again = write(folder=out, num_processes=num_processes, **golden)
+    again = write(folder=out, **golden)
     assert states(out) == before
     assert "2 of 2 shards are finished already." in logged.messages
     assert again == first

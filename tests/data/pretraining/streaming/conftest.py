@@ -2,13 +2,15 @@
 
 import pytest
 
-from tests.data.pretraining.support import write_number_vocab
-
 
 @pytest.fixture
 def vocab(tmp_path):
-    """The vocabulary of `write_corpus`, for up to 100 documents."""
-    return write_number_vocab(tmp_path / "vocab.txt", 100)
+    """The vocabulary of `write_corpus`; document d's word has the id 5 + d."""
+    tokens = "[PAD] [UNK] [CLS] [SEP] [MASK]".split()
+    tokens += map(str, range(200))
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
+    return path
 
 
 @pytest.fixture

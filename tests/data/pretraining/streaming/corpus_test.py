@@ -90,21 +90,9 @@ def test_a_block_ends_with_its_document(tmp_path):
     path = write(tmp_path / "a", "1\n1\n\n2\n2\n\n\n3\n")
     cut = [
         (block.start, block.end, block.number, block.num_documents)
-        for block in corpus.scan_file(path, 2).blocks
+        for block in corpus.scan_file(path, 5).blocks
     ]
     assert cut == [(0, 5, 0, 1), (5, 11, 1, 1), (11, 13, 2, 1)]
-
-
-def test_a_document_too_long_for_a_block_has_several(tmp_path, monkeypatch):
-    monkeypatch.setattr(corpus, "MAX_BLOCK_BYTES", 4)
-    path = write(tmp_path / "a", "0\n\n" + "1\n" * 5 + "\n2\n")
-    scan = corpus.scan_file(path, 1)
-    cut = [
-        (block.end - block.start, block.number, block.num_documents)
-        for block in scan.blocks
-    ]
-    assert cut == [(3, 0, 1), (4, 1, 1), (4, 1, 1), (3, 1, 1), (2, 2, 1)]
-    assert scan.facts["documents"] == 3
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 5, 1 << 20])

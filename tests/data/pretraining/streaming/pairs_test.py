@@ -106,17 +106,6 @@ def test_rows_go_through_every_document_once(lengths, seed, sentence_order):
     assert expected == FIRST_ID + sum(map(sum, lengths))
 
 
-def test_a_part_that_just_reaches_its_length_takes_no_more():
-    # 10 places, sentences of 5: a and b are one each, nothing is cut.
-    corpus = Corpus([[5] * 4] * 200)
-    rows = corpus.rows(max_seq_length=13, short_seq_prob=0.0)
-    assert {label for _, _, label in rows} == {0, 1}
-    for a, b, label in rows:
-        assert len(a) == len(b) == 5
-        assert (a[0] - FIRST_ID) % 5 == (b[0] - FIRST_ID) % 5 == 0
-        assert label or b[0] == a[-1] + 1
-
-
 def test_parts_of_one_document_are_no_random_next_sentences():
     # Parts 0, 1, 3 and 4 are of document 7.
     numbers = [7, 7, 9, 7, 7, 11]
@@ -153,14 +142,6 @@ def test_a_corpus_of_one_document_is_refused():
             pytest.fail("two sentences never asked for a random one")
 
 
-def test_empty_sentences_and_documents_do_not_count():
-    group = group_of([[[], []], [[], [7, 8], []], [], [[9]]])
-    assert group.numbers == [1, 3]
-    assert group.bounds.tolist() == [0, 2, 3]
-    assert group.documents == [range(0, 1), range(1, 2)]
-    assert group.tokens.tolist() == [7, 8, 9]
-
-
 def test_sentence_order_swaps_one_half_of_the_pairs():
     corpus = Corpus([[3, 3, 3]] * 4000)
     labels = []
@@ -174,15 +155,6 @@ def test_sentence_order_swaps_one_half_of_the_pairs():
         labels.append(label)
     assert len(labels) == 4000
     assert_share(sum(labels), 4000, 0.5)
-
-
-def test_sentence_order_pairs_a_lone_sentence_with_a_random_one():
-    corpus = Corpus([[3]] * 50)
-    rows = corpus.rows(sentence_order_prediction=True)
-    assert len(rows) == 50
-    for a, b, label in rows:
-        assert label == 1
-        assert corpus.document[a[0]] != corpus.document[b[0]]
 
 
 def test_rows_are_the_same_however_many_come_at_once(monkeypatch):

@@ -61,12 +61,6 @@ def test_joined_documents_fill_rows(lengths, length, seed, short):
             assert num_tokens + begins + corpus.length_of(first) > length - 2
 
 
-def test_a_document_may_fill_a_row():
-    corpus = Corpus([[5, 5]] * 6, separator=SEP)
-    rows = corpus.joined(max_seq_length=12, short_seq_prob=0.0)
-    assert [[len(part) for part in parts] for parts in rows] == [[10]] * 6
-
-
 def test_parts_of_a_long_document_are_joined_as_documents_are():
     # They do not follow each other in the text.
     corpus = Corpus([[2], [2], [3]], numbers=[7, 7, 8], separator=SEP)

@@ -18,7 +18,6 @@ from tests.data.pretraining.support import (
     recipe_of,
     records_of,
     write_corpus,
-    write_number_vocab,
 )
 
 
@@ -30,7 +29,7 @@ def make_task(tmp_path, vocab):
             recipe_of(vocab, **options),
             index,
             str(tmp_path / f"out-{index}-of-9"),
-            blocks[: len(blocks) - len(spare)] if spare else blocks,
+            blocks[: len(blocks) - len(spare)],
             tuple(spare),
             output="",
         )
@@ -77,22 +76,14 @@ def test_progress_tells_all_bytes_and_all_examples(
     ("num_books", "expected"), [(200, shards._MIN_DOCUMENTS), (20, 20)]
 )
 def test_a_shard_of_few_documents_borrows_passages_of_others(
-    tmp_path, num_books, expected
+    tmp_path, make_task, num_books, expected
 ):
     # Else a shard of two books tells a random next sentence by its book.
-    vocab = write_number_vocab(tmp_path / "words.txt", num_books)
     text = write_corpus(tmp_path / "books", num_books, num_sentences=60)
-    blocks = scan_file(str(text), 0).blocks
-    task = ShardTask(
-        recipe_of(vocab, dupe_factor=60),
-        0,
-        str(tmp_path / "out"),
-        blocks[:2],
-        blocks[2:],
-        output="",
-    )
+    spare = scan_file(str(text), 0).blocks[2:]
+    task = make_task(text, spare=spare, dupe_factor=60)
     report = write_shard(task)
-    rows = decode(task.recipe, records_of(tmp_path, "out"))
+    rows = decode(task.recipe, records_of(tmp_path))
     pairs = documents_of(rows)
     labels = rows["next_sentence_labels"].ravel()
     random_next = [b for (_, b), x in zip(pairs, labels, strict=True) if x]

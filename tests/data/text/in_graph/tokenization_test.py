@@ -134,6 +134,7 @@ def test_the_slice_of_a_word_gives_its_pieces_again(text):
         ("tabs.", ["tab", "s", "."]),
         ("\u200btab\u200bs \u200b", ["tab", "s"]),  # deleted around
         ("t\u200bab", ["t\u200bab"]),  # deleted inside
+        ("Cafe\u0301s TABS", ["C", "a", "f", "e\u0301s", "TAB", "S"]),
         ("THÉ, the", ["THÉ", ",", "the"]),
         ("THE\u0301, the", ["THE\u0301", ",", "the"]),
         ("the\u200d\u0301 x", ["the\u200d\u0301", "x"]),
@@ -151,17 +152,6 @@ def test_the_slice_of_a_word_gives_its_pieces_again(text):
 )
 def test_offsets_are_where_a_reader_sees_the_piece(text, slices):
     assert [x for _, x in spans(text)] == slices
-
-
-def test_wordpieces_and_slices_of_one_line():
-    assert spans("Cafe\u0301s TABS") == [
-        ("c", "C"),
-        ("##a", "a"),
-        ("##f", "f"),
-        ("##es", "e\u0301s"),
-        ("tab", "TAB"),
-        ("##s", "S"),
-    ]
 
 
 def test_a_character_that_is_cut_in_two_is_in_both_spans(tmp_path):
