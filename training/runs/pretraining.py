@@ -275,8 +275,9 @@ class Run:
         options, train = self._options, self._options.train
         records, count = self._records, self._records.train.count
         settings = train.shaping | self._start.origin
-        names = "dropout_prob", "group_by_length"
-        settings |= {name: options.find(name) for name in names}
+        settings["group_by_length"] = options.group_by_length
+        names = "hidden_dropout_prob", "attention_probs_dropout_prob"
+        settings |= {name: getattr(model.config, name) for name in names}
         # What decides the order of the records: see `training_batches`.
         workers = devices.num_workers(self._strategy)
         has_own_files = workers <= len(records.train.paths)
