@@ -98,11 +98,11 @@ def _use_recipe() -> None:
 def _hidden_size() -> int | None:
     """The model's: the same when a run begins and resumes; None = unknown."""
     paths = [flags.value("bert_config_file")]
-    if first := flags.value("init_checkpoint"):
-        folders = first, os.path.dirname(first)
-    else:
-        folders = filter(None, [_run_folder(flags.value("output_dir"))])
-    for folder in folders:
+    output_dir = flags.value("output_dir")
+    first = flags.value("init_checkpoint") or ""
+    # As `found_files.find`; the first weights may be gone.
+    folders = first, os.path.dirname(first), _run_folder(output_dir), output_dir
+    for folder in filter(None, folders):
         for name in ("bert_config.json", "config.json"):
             paths.append(os.path.join(folder, name))
     for path in filter(None, paths):
