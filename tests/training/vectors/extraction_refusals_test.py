@@ -46,6 +46,7 @@ def test_layers_are_read():
         ({"max_seq_length": 2}, "--max_seq_length=2; .* at least 3"),
         ({"batch_size": 0}, "--batch_size=0; .* at least 1"),
         ({"attention_line": -1}, "--attention_line=-1; .* at least 0"),
+        ({"attention_line": 2}, "--attention_line needs --attention_png; give"),
         ({"attention": True}, NEEDS),
         ({"attention": True, "pooling": "cls", "format": "npz"}, NEEDS),
         ({"attention": True, "layers": (0, "embeddings")}, "the embeddings"),
