@@ -278,8 +278,7 @@ class Run:
         records, count = self._records, self._records.train.count
         settings = train.shaping | self._start.origin
         settings["group_by_length"] = options.group_by_length
-        names = "hidden_dropout_prob", "attention_probs_dropout_prob"
-        settings |= {name: getattr(model.config, name) for name in names}
+        settings["hidden_dropout_prob"] = model.config.hidden_dropout_prob
         # What decides the order of the records: see `training_batches`.
         workers = devices.num_workers(self._strategy)
         has_own_files = workers <= len(records.train.paths)
