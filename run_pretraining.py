@@ -47,7 +47,7 @@ def main() -> None:
     if exported:
         pretraining_signatures.check(output_dir, flags.value("objective"))
     with session.joined(device, output_dir, flags.shared_values()) as folder:
-        facts = _facts(folder) if exported else {}
+        facts = _facts(folder, options) if exported else {}
         if options:
             pretraining.run(options.replace(output_dir=folder))
             if "bert_config_file" in facts:
@@ -98,11 +98,11 @@ def _use_recipe() -> None:
 def _hidden_size() -> int | None:
     """The model's: the same when a run begins and resumes; None = unknown."""
     paths = [flags.value("bert_config_file")]
-    if first := flags.value("init_checkpoint"):
-        folders = first, os.path.dirname(first)
-    else:
-        folders = filter(None, [_run_folder(flags.value("output_dir"))])
-    for folder in folders:
+    output_dir = flags.value("output_dir")
+    first = flags.value("init_checkpoint") or ""
+    # As `found_files.find`; the first weights may be gone.
+    folders = first, os.path.dirname(first), _run_folder(output_dir), output_dir
+    for folder in filter(None, folders):
         for name in ("bert_config.json", "config.json"):
             paths.append(os.path.join(folder, name))
     for path in filter(None, paths):
@@ -130,8 +130,11 @@ def _export_options() -> ExportOptions:
     return options
 
 
-def _facts(output_dir: str) -> dict[str, Any]:
+def _facts(
+    output_dir: str, options: PretrainingOptions | None
+) -> dict[str, Any]:
     """What an export needs to know about the flags that are given or not."""
+    from training.pretraining import run_records
     from training.start import description, found_files
     from training.start.source import Source
 
@@ -152,6 +155,8 @@ def _facts(output_dir: str) -> dict[str, Any]:
             before = None
     if before:
         known |= {name: getattr(before, name) for name in values}
+    if options:
+        known |= run_records.texts_of(options)
     for name, value in known.items():
         if flags.given(flag_of[name]) is None:
             values[name] = value

@@ -15,8 +15,6 @@ _MIN_TEXT_SHARE = 0.8
 
 def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
     """Warns if max_predictions_per_seq removes many masks."""
-    if options.masking == "dynamic":
-        return  # run_pretraining.py masks, by its own flags
     wanted = round(options.max_seq_length * options.masked_lm_prob)
     most = options.max_predictions_per_seq
     if most < 0.75 * wanted:

@@ -197,6 +197,14 @@ def test_training_with_new_masks_resumes_bit_for_bit(
     assert_same_checkpoint(whole / "model.ckpt-8", resumed / "model.ckpt-8")
 
 
+def test_too_few_predictions_are_reported_where_masks_are_drawn(
+    dynamic, caplog
+):
+    few = dynamic.replace(max_predictions_per_seq=2)
+    pretraining.Run(few)._open_records()
+    assert "--max_predictions_per_seq=2, but masked_lm_prob 0.15" in caplog.text
+
+
 def test_masks_are_neither_made_twice_nor_forgotten(dynamic, streamed):
     masked = f"{streamed}/out@3"
     refused(dynamic, "are masked; pass --masking=static", input_file=masked)

@@ -95,6 +95,10 @@ def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     shutil.copytree(tmp_path / "run-128", tmp_path / "other")
     pretraining.run(long.replace(**train))
     assert re.search("other settings .*continue_from .*128.*other", caplog.text)
+    # Nor is it needed any more.
+    shutil.rmtree(tmp_path / "other")
+    pretraining.run(long.replace(**train | {"num_train_steps": 6}))
+    assert (tmp_path / "run-512/model.ckpt-6.index").exists()
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ def test_the_first_weights_decide_whatever_the_folder_holds(rate, tmp_path):
     assert rate(prefix, f"--output_dir={tmp_path}/new") == 2.5e-4
 
 
-def test_a_folder_without_a_checkpoint_may_hold_another_model(rate, tmp_path):
-    out = make_folder(tmp_path / "out", 1024)
-    assert rate(f"--output_dir={out}") == 5e-4
+def test_the_folder_says_what_nothing_else_does(rate, tmp_path):
+    """As for the model itself: the first weights may be gone."""
+    for name, *files in ("stale",), ("resumed", CHECKPOINT):
+        out = f"--output_dir={make_folder(tmp_path / name, 1024, *files)}"
+        assert rate(out) == rate(out, "--init_checkpoint=/gone") == 1.25e-4

@@ -99,6 +99,8 @@ class ExtractionOptions(shared.Options):
     device: DeviceOptions
 
     def _check(self) -> None:
+        for name in ("attention_line", "attention_layer", "attention_head"):
+            self._need(name, "attention_png")
         has_place = self.format == "npz" and self.vectors.pooling == "none"
         if self.vectors.attention and not has_place:
             raise ValueError(

@@ -88,7 +88,9 @@ class PretrainingOptions(shared.Options):
         "one in --output_dir or beside --init_checkpoint."
     )
     do_lower_case: bool = setting(
-        True, f"[new] Of the queries: {shared.DO_LOWER_CASE}"
+        True,
+        f"[new] Of the queries: {shared.DO_LOWER_CASE} With --do_train: as its "
+        "records.",
     )
     never_split: tuple[str, ...] = setting(
         (), f"{shared.NEVER_SPLIT} Of the queries and of the export."

@@ -11,6 +11,7 @@ from data.pretraining import documents, short_rows
 from data.pretraining.data_options import Wordpieces
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
+from data.pretraining.report import warn_of_few_predictions
 from data.records import input_pipeline
 from data.records.input_pipeline import Arrange, RecordFiles
 from data.records.shard import WHOLE, Shard
@@ -40,6 +41,7 @@ class Records:
         # Of rows of the whole length, and of short ones.
         self._maskers, self._sep_id = [None, None], None
         if options.masking:
+            warn_of_few_predictions(options.masking)
             wordpieces = Wordpieces.from_vocab(vocab)
             share = min(1.0, 2 * options.masking.masked_lm_prob)
             short = dataclasses.replace(options.masking, masked_lm_prob=share)

@@ -22,6 +22,7 @@ from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
 from training.loop.checkpointing import CheckpointManager
 from training.pretraining import text_size
+from training.start import remembered
 
 _LABELS = "next_sentence_labels"
 # Flags without which the variables of a run's model are other ones.
@@ -227,9 +228,22 @@ def _begins_and_ends(
     return (ids[0], ids[-1]) == (vocab["[CLS]"], vocab["[SEP]"])
 
 
-def of_manifest(opened: RecordFiles) -> dict[str, Any]:
-    """Returns what the first file was made from; {} = nothing says it."""
-    return manifests.of_shard(opened.paths[0]).get("made_from", {})
+def of_manifest(path: str) -> dict[str, Any]:
+    """Returns what a file was made from; {} = nothing says it."""
+    return manifests.of_shard(path).get("made_from", {})
+
+
+def texts_of(options: PretrainingOptions) -> dict[str, Any]:
+    """Returns how the records to train on were made of text, if it is known.
+
+    These are values of the tokenizer's flags that the command leaves out.
+    """
+    if not options.do_train:
+        return {}
+    path = files.expand_patterns(options.input_file)[0]
+    make = {"do_lower_case": bool, "never_split": tuple}
+    said = {n: make[n](x) for n, x in of_manifest(path).items() if n in make}
+    return remembered.left_out(options, said, path)
 
 
 def require_same_objective(options: PretrainingOptions) -> None:
@@ -265,7 +279,7 @@ def made_from(
         **options.objectives.arguments(options.objective),
     }
     if opened:
-        if vocab := of_manifest(opened).get("vocab_sha256"):
+        if vocab := of_manifest(opened.paths[0]).get("vocab_sha256"):
             facts["vocab_sha256"] = vocab
         checksum = hashlib.sha256()
         for path in opened.paths:

@@ -60,6 +60,8 @@ class Run:
             *(options, options.needed_files, objective.configure),
             kinds=["pretraining"],
         )
+        # Queries are read as the text of the records was.
+        options = options.replace(**run_records.texts_of(options))
         self._options = options
         self._check_objective()
         given = source.read_config(options.bert_config_file)
@@ -229,7 +231,7 @@ class Run:
             if train:
                 names = {"do_lower_case", "never_split"}.intersection(given)
                 said |= {name: options.find(name) for name in names}
-                said |= run_records.of_manifest(train)
+                said |= run_records.of_manifest(train.paths[0])
             keep_vocabulary(options, start.config, said)
         model = start.load(self._strategy)
         if options.do_train and not has_run:
@@ -275,8 +277,8 @@ class Run:
         options, train = self._options, self._options.train
         records, count = self._records, self._records.train.count
         settings = train.shaping | self._start.origin
-        names = "dropout_prob", "group_by_length"
-        settings |= {name: options.find(name) for name in names}
+        settings["group_by_length"] = options.group_by_length
+        settings["hidden_dropout_prob"] = model.config.hidden_dropout_prob
         # What decides the order of the records: see `training_batches`.
         workers = devices.num_workers(self._strategy)
         has_own_files = workers <= len(records.train.paths)

@@ -87,8 +87,7 @@ def _check_model(options: ExtractionOptions, config: BertConfig) -> None:
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     model = f"the model of {options.bert_config_file}"
     asked = [("layers", layer) for layer in options.vectors.layers]
-    if options.attention_png:
-        asked.append(("attention_layer", options.attention_layer))
+    asked.append(("attention_layer", options.attention_layer))
     for flag, layer in asked:
         check_layer(f"--{flag}", layer, config.num_hidden_layers, model)
     heads, head = config.num_attention_heads, options.attention_head

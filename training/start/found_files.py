@@ -149,14 +149,14 @@ def _require_no_other_model(options: Settings, source: Source) -> None:
 def _place_of(options: Settings) -> tuple[str | None, str, bool]:
     """The folder that a command goes on with, see `_run_in` for the others."""
     output_dir, before = map(options.find, ("output_dir", "continue_from"))
-    if before and not files.is_folder(before):
+    run, is_trained = _run_in(output_dir)
+    if is_trained or not before:
+        return output_dir, run, is_trained
+    if not files.is_folder(before):
         raise FileNotFoundError(
             f"--continue_from={before} is not there; give a run's folder."
         )
-    run, is_trained = _run_in(output_dir)
-    if before and not is_trained:
-        return before, *_run_in(before)
-    return output_dir, run, is_trained
+    return before, *_run_in(before)
 
 
 def _run_in(output_dir: str | None) -> tuple[str, bool]:

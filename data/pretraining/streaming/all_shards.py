@@ -51,7 +51,8 @@ def write_shards(
     """
     start_s = time.monotonic()
     check(input_files, output_files, recipe)
-    warn_of_few_predictions(recipe.options)
+    if recipe.options.masking == "static":  # else run_pretraining.py masks
+        warn_of_few_predictions(recipe.options)
     if len(output_files) < num_processes:
         logging.warning(
             f"--output_file names {len(output_files)} files, each written by "

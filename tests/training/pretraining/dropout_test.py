@@ -12,13 +12,14 @@ from training.runs import pretraining
 _NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
-def _train(goldens, folder, configured, dropout_prob):
+def _train(goldens, folder, configured, dropout_prob, **changes):
     """With a dropout in the configuration; returns the weights."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     names = dict.fromkeys(_NAMES, configured)
     options = pretraining_options(goldens, folder).replace(
         bert_config_file=write_config(goldens, folder / "config.json", **names),
         dropout_prob=dropout_prob,
+        **changes,
     )
     pretraining.run(options)
     return read_all(folder)
@@ -37,3 +38,11 @@ def test_the_flag_stands_for_both_of_the_configuration(
     # Fine-tuning finds the configuration unchanged.
     kept = json.loads((tmp_path / "off/bert_config.json").read_text())
     assert [kept[name] for name in _NAMES] == [0.5, 0.5]
+
+
+def test_a_run_that_resumes_with_another_dropout_says_so(
+    goldens, tmp_path, caplog
+):
+    _train(goldens, tmp_path, 0.5, dropout_prob=0.0)
+    _train(goldens, tmp_path, 0.5, dropout_prob=None, num_train_steps=3)
+    assert "hidden_dropout_prob 0.0 -> 0.5; num_train_steps" in caplog.text

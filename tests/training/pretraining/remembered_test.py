@@ -8,6 +8,7 @@ import pytest
 from data.text.tokenizer_files import read_settings
 from modeling.checkpoints import model_folder
 from tests.data.pretraining.support import recipe_of, write
+from tests.support import fork_server
 from tests.support.model_folders import description_of
 from tests.support.pretraining_support import make_options
 from training.export import pretraining_signatures
@@ -69,6 +70,34 @@ def begin(monkeypatch):
             pretraining.run(options)
 
     return call
+
+
+def test_the_command_that_trains_reads_queries_as_its_records_were(
+    finished, tmp_path
+):
+    queries = tmp_path / "queries.txt"
+    queries.write_text("The [MASK]\n")
+    asks = {"do_predict": True, "predict_file": str(queries)}
+    new = finished.replace(output_dir=str(tmp_path / "new"), **asks)
+    run = pretraining.Run(new)
+    assert not run._tokenizer.basic_tokenizer.do_lower_case
+
+
+def test_the_command_that_trains_exports_what_its_records_were(
+    finished, tmp_path
+):
+    fork_server.python(
+        *("run_pretraining.py", "--do_train", "--do_export"),
+        *("--export_signatures=ids", f"--export_dir={tmp_path}/export"),
+        f"--input_file={finished.input_file}",
+        f"--vocab_file={finished.vocab_file}",
+        f"--bert_config_file={finished.bert_config_file}",
+        *("--max_seq_length=64", "--max_predictions_per_seq=10"),
+        *("--train_batch_size=2", "--num_train_steps=1"),
+        f"--output_dir={tmp_path}/out",
+    )
+    described = json.loads((tmp_path / "out/task.json").read_text())
+    assert described["do_lower_case"] is False
 
 
 def test_a_later_command_splits_text_as_the_records_were(

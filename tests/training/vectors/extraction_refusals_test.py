@@ -42,6 +42,7 @@ def test_layers_are_read():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"attention_line": 2}, "--attention_line needs --attention_png; give"),
         ({"attention": True}, NEEDS),
         ({"attention": True, "pooling": "cls", "format": "npz"}, NEEDS),
         ({"attention": True, "layers": (0, "embeddings")}, "the embeddings"),
