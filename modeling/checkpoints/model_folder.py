@@ -147,7 +147,8 @@ def _find(path: str) -> ModelFolder:
                 "names one of them; give one by "
                 f"its prefix: {os.path.join(folder, latest)}"
             )
-    return _original(folder, os.path.join(folder, latest))
+    prefix = os.path.join(folder, latest)
+    return _original(beside(prefix), prefix)
 
 
 def open_checkpoint(path: str) -> Weights:
@@ -311,8 +312,10 @@ def _theirs(folder: str) -> ModelFolder:
 def beside(prefix: str) -> str:
     """Returns the folder that describes a checkpoint."""
     folder = os.path.dirname(prefix)
-    is_best = os.path.basename(folder) == BEST
-    return (os.path.dirname(folder) if is_best else folder) or "."
+    # A model's own folder may have this name, too.
+    if os.path.basename(folder) == BEST and not existing([CONFIG], folder):
+        folder = os.path.dirname(folder)
+    return folder or "."
 
 
 def _no_folder(path: str) -> Exception:

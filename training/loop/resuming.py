@@ -43,12 +43,12 @@ def _resumed(
 ) -> ResumePoint:
     """Makes the resume point of a checkpoint; warns of what has changed."""
     check_optimizer(before, options, options.output_dir)
-    _warn_of_changes(before, options, start)
-    step, seen = before.global_step, before.examples_seen
-    logging.info("Resuming %s at step %d.", options.output_dir, step)
     # It began with its own weights, whatever a later command names.
     origins = ("init_checkpoint", "continue_from") if before.settings else ()
     now = {n: x for n, x in start.settings.items() if n not in origins}
+    _warn_of_changes(before, options, start._replace(settings=now))
+    step, seen = before.global_step, before.examples_seen
+    logging.info("Resuming %s at step %d.", options.output_dir, step)
     return start._replace(
         global_step=step,
         examples_seen=step * options.train_batch_size if seen is None else seen,

@@ -13,6 +13,7 @@ from data.finetuning.records import make_records as make_record_file
 from data.records.input_pipeline import RecordFiles, open_records
 from data.storage import files
 from data.tasks import KINDS, Task, class_weights, get_task, task_options
+from data.tasks.user import UserTable
 from modeling.checkpoints.model_folder import DESCRIPTION, LABELS
 from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
@@ -37,6 +38,8 @@ _RESULTS = (
     *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
     *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
 )
+# Flags that metrics.json tells, because other scores come of other values.
+_MADE_WITH = ("do_lower_case", "never_split", "pooling", "document_context")
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4
 
@@ -103,6 +106,8 @@ class Run:
         options, config, tokenizer, source, described = found
         self.options, self._described = options, described
         self._tokenizer = tokenizer
+        length = options.finetuning.max_seq_length
+        self._stride = options.long_text.stride_of(length)
         check_tables(options, options.output_dir)
         self.task = task = inputs.task if inputs else self._open_task()
         description.require_kind(options.output_dir, described, [task.kind])
@@ -198,8 +203,13 @@ class Run:
         features = FeatureOptions.of_task(
             *(task, length),
             document_context=options.document_context,
-            stride=options.long_text.stride_of(length),
+            stride=self._stride,
         )
+        if options.document_context and isinstance(task, UserTable):
+            logging.warning(
+                "--document_context has no effect on tables: only files of "
+                "conll and conllu say which sentences are of one document."
+            )
         limits = {
             "input_ids": config.vocab_size,
             "segment_ids": config.type_vocab_size,
@@ -246,7 +256,9 @@ class Run:
         if inputs.dev:
             if scorer.step != step:
                 scorer.write(step)
-            scorer.write_metrics(**best.note())
+            made_with = {name: options.find(name) for name in _MADE_WITH}
+            made_with["stride"] = self._stride
+            scorer.write_metrics(**best.note(), **made_with)
         earlier_model.log(before, scorer)
         weights = best.weights(step)
         self._answer(scorer, inputs, weights)
@@ -302,7 +314,6 @@ class Run:
     def _description(self) -> description.TaskDescription:
         """Describes the model, without the place of its weights."""
         options, task = self.options, self.task
-        long_text = options.long_text
         columns = dict(options.task_options)
         if options.do_train and "dev_share" in task_options(options.task_name):
             columns.setdefault("dev_share", None)
@@ -317,8 +328,8 @@ class Run:
             cut=task.cut,
             label_separator=task.label_separator,
             document_context=options.document_context,
-            stride=long_text.stride_of(options.finetuning.max_seq_length),
-            pooling=long_text.pooling,
+            stride=self._stride,
+            pooling=options.long_text.pooling,
             model=self._model,
             columns=columns,
             separator=task.train_separator,

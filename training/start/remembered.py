@@ -8,12 +8,15 @@ from absl import logging
 from data.settings import Settings, first_change, names_of
 from data.storage import manifests
 from data.tasks import has_dev_file, task_names, task_options
+from data.tasks.user import usual_texts
 from modeling.checkpoints.vector_form import VectorForm
 from training.config.distill_options import DistillOptions
 from training.loop.checkpointing import CheckpointManager
 
 # Flags of a task whose defaults `task.json` does not name.
-_READ_BY = {"kind", "label_column", "label_separator"}
+_READ_BY = {"kind", "text_columns", "label_column", "label_separator"}
+# Flags of a task by which rows are drawn as the dev set.
+_DRAWN_BY = {"dev_share", "text_columns", "choice_columns"}
 
 
 def require_recorded(options: Settings, run: str) -> None:
@@ -59,7 +62,7 @@ def left_out(
         trained = known.pop("task_name", "")
         task["task_name"] = name = options.task_name or _named(trained, options)
         if of_task and options.given is not None:
-            of_task = _read_by(trained, options.task_options) | of_task
+            of_task = _read_by(trained, options.task_options, of_task)
             found = _task_options(options, name, of_task, folder)
             task["task_options"] = found
     now = {name: getattr(options, name, options.find(name)) for name in known}
@@ -79,13 +82,16 @@ def _named(trained: str, options: Settings) -> str:
     return trained
 
 
-def _read_by(task_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Defaults of given flags, with which a model may have been trained."""
+def _read_by(
+    task_name: str, given: Mapping[str, Any], of_task: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Adds defaults of given flags, with which a model may be trained."""
     is_known = task_name.lower() in task_names()
     usual = task_options(task_name) if is_known else {}
-    return {
-        n: usual[n] for n in _READ_BY & given.keys() & usual.keys() if usual[n]
-    }
+    if "text_columns" in usual:
+        usual["text_columns"] = [*usual_texts(of_task.get("kind", "single"))]
+    names = _READ_BY & given.keys() & usual.keys()
+    return {n: usual[n] for n in names if usual[n]} | of_task
 
 
 def _task_options(
@@ -103,18 +109,18 @@ def _task_options(
         of_task.pop("choice_columns", None)  # which are of the other kind
         given["kind"] = kind
     if "dev_share" in of_task:
-        trained, share = of_task["dev_share"], given.get("dev_share")
         where = name, options.data_dir, {**of_task, **given}
-        if share is None and has_dev_file(*where):
+        if given.get("dev_share") is None and has_dev_file(*where):
             of_task["dev_share"] = None
-        # `_left_out` warns of a training with another share.
-        if share not in (None, trained) and not options.find("do_train"):
-            was = "none" if trained is None else f"--dev_share={trained}"
+        before = {n: of_task.get(n) for n in _DRAWN_BY}
+        drawn = before | {n: given[n] for n in _DRAWN_BY & given.keys()}
+        changed = drawn["dev_share"] and manifests.changes(before, drawn)
+        # `_left_out` warns of a training with other flags.
+        if changed and options.find("do_eval") and not options.find("do_train"):
             raise ValueError(
-                f"--dev_share={share}, but the model of {folder} was trained "
-                f"with {was}, so that it would be scored on rows that it was "
-                "trained on. Leave the flag out, or give other rows by "
-                "--dev_file."
+                f"the dev set would have rows that the model of {folder} was "
+                f"trained on: {'; '.join(changed)}. Leave the flag out, or "
+                "give other rows by --dev_file."
             )
     return given | _left_out(of_task, now, now, folder)
 

@@ -84,8 +84,11 @@ class Start:
         self.metric, self.first = getattr(model, "metric", ""), None
         self.origin = _origin(source, options)
         if self.manager.steps():
+            began = self.manager.newest().settings
             for flag in filter(options.find, _ORIGINS):
-                logging.info(NOT_USED, flag, self._folder)
+                is_same = began.get(flag) in (None, self.origin.get(flag))
+                log = logging.info if is_same else logging.warning
+                log(NOT_USED, flag, self._folder)
             return
         # Differs from the original: rows of a head for other labels are left
         # out, because a model of MNLI is a good start for RTE.

@@ -210,3 +210,11 @@ def test_a_table_s_cells_stay_on_their_line(tmp_path):
     path = tmp_path / "x.tsv"
     files.write_text(str(path), tables.tsv([["id\twith\ntwo", 0.5, None], []]))
     assert path.read_text("utf-8") == "id with two\t0.5\t\n\n"
+
+
+def test_context_that_tables_do_not_have_is_said(goldens, tmp_path, caplog):
+    write_table(tmp_path / "data", "tagging")
+    context = {"document_context": True}
+    options = options_of(goldens, tmp_path, "tagging", **context)
+    classifier.Run(options).make_records()
+    assert "--document_context has no effect on tables" in caplog.text

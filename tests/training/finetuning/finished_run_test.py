@@ -204,8 +204,9 @@ def test_what_shapes_the_training_is_warned_of(
     run, tmp_path, finished_classifier, caplog
 ):
     shutil.copytree(finished_classifier / "out", tmp_path / "out")
+    other = {"init_checkpoint": str(tmp_path / "out")}
     run(
-        {"num_train_epochs": 3.0, "shuffle_window": 7},
+        {"num_train_epochs": 3.0, "shuffle_window": 7, **other},
         class_weights=(1.0, 2.0),
         do_eval=False,
         do_predict=False,
@@ -213,6 +214,7 @@ def test_what_shapes_the_training_is_warned_of(
     (message,) = (x for x in caplog.messages if "other settings" in x)
     for change in ("weights [] -> [1.0, 2.0]", "window 0 -> 7", "_train_steps"):
         assert change in message
+    assert "init_checkpoint is not used: " in caplog.text
     # The answers of the weights before are there, too.
     for name in ("predictions.tsv", "test_results.tsv"):
         assert f"{name} was written before step" in caplog.text

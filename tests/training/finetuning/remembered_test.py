@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 import bert
+import modeling
 from data.finetuning.long_text import LongTextOptions
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
@@ -21,7 +22,7 @@ from tests.support.run_files import contents_of, write_json_lines
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.finetuning_options import TrialOptions
-from training.export import saved_model
+from training.export import loaded_model, saved_model
 from training.finetuning.task_scorer import TaskScorer
 from training.many_runs import trials
 from training.runs import classifier, questions
@@ -97,6 +98,15 @@ def later(options, given=(), **changes):
     )
 
 
+def test_the_run_describes_the_folder_of_its_best_weights(trained, tmp_path):
+    out = trained[0] / "out"
+    assert model_folder.find(out / "best") == model_folder.find(out)
+    # A model's own folder may have this name.
+    own = shutil.copytree(out, tmp_path / "best")
+    (index,) = own.glob("model.ckpt-*.index")
+    assert model_folder.find(index.with_suffix("")).path == str(own)
+
+
 def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
     """A command with fewer flags gives the same answers before and after."""
     folder, options = trained
@@ -114,6 +124,9 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
     for name, content in files.items():
         assert (folder / "out" / name).read_bytes() == content
     assert of_folder(folder) == before
+    told = json.loads((folder / "out/metrics.json").read_text())
+    names = "do_lower_case", "never_split", "stride", "pooling", *changes
+    assert [told[name] for name in names] == [before[name] for name in names]
 
 
 def test_a_folder_without_training_tells_the_last_command(trained, tmp_path):
@@ -244,6 +257,10 @@ def test_the_usual_stride_is_not_another_one(trained, tmp_path, caplog):
     assert "--long_text" not in caplog.text
     classifier.Run(again.replace(long_text=windows.replace(stride=3)))
     assert "--long_text_stride=3, but the model of" in caplog.text
+    # Python, too, has half of what a window of this length holds.
+    loaded = modeling.load(str(folder))
+    said = loaded_model.describe(loaded, max_seq_length=16)
+    assert said.stride == windows.stride_of(16)
 
 
 def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):

@@ -97,17 +97,16 @@ def test_a_command_records_the_texts_of_a_converted_model(trained):
     )
 
 
-def test_another_dev_share_would_score_trained_rows(trained, caplog):
+def test_another_drawn_dev_set_would_have_trained_rows(trained, caplog):
     folder, options, _ = trained
-    command = later(
-        options,
-        do_eval=True,
-        do_predict=False,
-        data_dir=str(folder / "data"),
-        task_options={"dev_share": 0.5},
-    )
-    with pytest.raises(ValueError, match="--dev_share=0.5.*--dev_file"):
-        classifier.run(command)
+    usual = {"do_predict": False, "data_dir": str(folder / "data")}
+    for name, value in ("text_columns", ["title"]), ("dev_share", 0.5):
+        usual["task_options"] = {name: value}
+        command = later(options, do_eval=True, **usual)
+        with pytest.raises(
+            ValueError, match=f"trained on: {name} .*--dev_file"
+        ):
+            classifier.run(command)
     with pytest.raises(ValueError, match="trained on other data: examples"):
         classifier.run(command.replace(do_train=True))
     assert f"--dev_share=0.5, but the model of {folder}/out was" in caplog.text
