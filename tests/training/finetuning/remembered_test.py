@@ -258,8 +258,20 @@ def test_the_usual_stride_is_not_another_one(trained, tmp_path, caplog):
     again = later(trained[1], given, **given, output_dir=str(folder))
     classifier.Run(again)
     assert "--long_text" not in caplog.text
-    classifier.Run(again.replace(long_text=windows.replace(stride=3)))
+    other = {"long_text": windows.replace(stride=3)}
+    given = again.given | {"long_text_stride"}
+    classifier.Run(again.replace(**other, given=given))
     assert "--long_text_stride=3, but the model of" in caplog.text
+
+
+def test_one_flag_of_long_texts_leaves_the_others(trained, caplog):
+    folder, options = trained
+    found = classifier.Run(later(options, {"long_text_pooling"})).options
+    assert found.long_text == options.long_text.replace(pooling="mean")
+    assert "--long_text_pooling=mean, but the model of" in caplog.text
+    windows = {"long_text": LongTextOptions(mode="windows")}
+    found = classifier.Run(later(options, windows, **windows)).options
+    assert found.long_text == options.long_text
 
 
 def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
