@@ -12,7 +12,6 @@
 Everything here calls what the programs call; see docs/python.md.
 """
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -170,7 +169,7 @@ class Model(VectorMethods):
         from training.export.loaded_model import describe
         from training.finetuning.explaining import Explainer
 
-        said = dataclasses.replace(describe(self.loaded), max_seq_length=length)
+        said = describe(self.loaded, max_seq_length=length)
         vocab = self.loaded.tokenizer.vocab
         explainer = Explainer(self.loaded.model, vocab, said)
         labels = [*answer["probabilities"]]

@@ -45,7 +45,7 @@ def signatures_of(
     top_k, most = settings.get("top_k"), loaded.config.vocab_size
     if top_k is not None and not 1 <= top_k <= most:
         raise ValueError(f"top_k is {top_k}, expected 1 to {most}.")
-    described = dataclasses.replace(describe(loaded), **settings)
+    described = describe(loaded, **settings)
     setup.check_length(
         described.max_seq_length, loaded.config, str(loaded.folder)
     )
@@ -69,9 +69,10 @@ def serving_of(
     return serving(loaded.model, described, loaded.tokenizer.vocab, found)
 
 
-def describe(loaded: LoadedModel) -> description.Description:
+def describe(loaded: LoadedModel, **settings: Any) -> description.Description:
     """Describes a model as its run did, else by the programs' defaults.
 
+    `settings` are fields with other values; the usual windows fit the length.
     Raises ValueError if `task.json` was written by another version, or says
     another kind than the one that the model was loaded as.
     """
@@ -83,7 +84,11 @@ def describe(loaded: LoadedModel) -> description.Description:
         )
     facts["do_lower_case"] = loaded.tokenizer.basic_tokenizer.do_lower_case
     facts["never_split"] = loaded.tokenizer.never_split
-    return description.of_facts(facts, loaded.folder)
+    described = description.of_facts(facts, loaded.folder)
+    if long_text := described.options().get("long_text"):
+        length = settings.get("max_seq_length", described.max_seq_length)
+        settings["stride"] = long_text.stride_of(length)
+    return dataclasses.replace(described, **settings)
 
 
 def _usual(loaded: LoadedModel) -> dict[str, Any]:

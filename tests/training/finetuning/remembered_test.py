@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 import bert
+import modeling
 from data.finetuning.long_text import LongTextOptions
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
@@ -21,7 +22,7 @@ from tests.support.run_files import contents_of, write_json_lines
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.finetuning_options import TrialOptions
-from training.export import saved_model
+from training.export import loaded_model, saved_model
 from training.finetuning.task_scorer import TaskScorer
 from training.many_runs import trials
 from training.runs import classifier, questions
@@ -262,6 +263,8 @@ def test_the_usual_stride_is_not_another_one(trained, tmp_path, caplog):
     given = again.given | {"long_text_stride"}
     classifier.Run(again.replace(**other, given=given))
     assert "--long_text_stride=3, but the model of" in caplog.text
+    found = loaded_model.describe(modeling.load(folder), max_seq_length=16)
+    assert found.stride == windows.stride_of(16)  # as the program's
 
 
 def test_one_flag_of_long_texts_leaves_the_others(trained, caplog):
