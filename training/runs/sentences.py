@@ -131,7 +131,7 @@ class Run:
         if dev:
             # An evaluation while training may be the last one, of other
             # weights.
-            if step not in scored:
+            if next(reversed(scored), None) != step:
                 evaluate(step)
             results = write(step, **best.note())
         self._describe(best.weights(step))
