@@ -232,6 +232,13 @@ def test_the_best_weights_are_chosen_on_one_dev_set(
     assert json.loads(path.read_text()) == record
 
 
+def test_scores_without_an_order_are_told(goldens, tmp_path, caplog):
+    rows = "text_a\ttext_b\tscore\nthe man\ta store\t1\nshe went\tit was\t1\n"
+    (tmp_path / "train.tsv").write_text(rows)
+    sentences.Run(options_of(goldens, tmp_path, do_eval=False))
+    assert "score 1, so that there is no order to learn" in caplog.text
+
+
 def test_results_are_those_of_the_best_weights(goldens, tmp_path):
     write_table(tmp_path, 8)
     # Nothing is learned, and the first of equal weights is taken.
