@@ -11,6 +11,7 @@ from data.text import vocabulary
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from modeling.checkpoints.model_folder import find
+from modeling.embeddings import require_pairs
 from modeling.layers import registered
 from modeling.loading import ENCODER, max_seq_length_of, tokenizer_of
 
@@ -36,7 +37,8 @@ class TextEncoder(keras.layers.Layer):
 
     Raises:
       ValueError: the vocabulary lacks a token, or `max_seq_length` is below 5
-        or more than the model has.
+        or more than the model has; or a call has pairs, but the model of the
+        folder one segment type.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class TextEncoder(keras.layers.Layer):
             raise ValueError(
                 f"max_seq_length={max_seq_length}; give {_SHORTEST} or more."
             )
-        self.do_lower_case = do_lower_case
+        self._config, self.do_lower_case = known.get("config"), do_lower_case
         self.never_split = tuple(never_split)
         self._vocab = tuple(vocab.items())
         self._special = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
@@ -85,6 +87,8 @@ class TextEncoder(keras.layers.Layer):
     ) -> dict[str, tf.Tensor]:
         """Converts string [B] and, for pairs, the second texts, string [B]."""
         given = [texts] if second is None else [texts, second]
+        if second is not None and self._config:
+            require_pairs(self._config, "the second texts")
         return super().__call__(*map(_as_strings, given), **kwargs)
 
     def call(self, texts, second=None):
@@ -132,6 +136,7 @@ def _of_folder(path, max_seq_length):
             f"{most} positions; give at most {most}."
         )
     return tokenizer.vocab, {
+        "config": config,
         "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
         "never_split": tokenizer.never_split,
         "max_seq_length": max_seq_length_of(found, config) or most,

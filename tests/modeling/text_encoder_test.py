@@ -14,6 +14,7 @@ from data.tasks import InputExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
 from tests.support import fork_server
+from tests.support.model_folders import change_json
 
 TEXTS = [
     "The man went to the café.",
@@ -70,6 +71,14 @@ def test_a_folder_says_case_and_length(original, vocab_file):
     assert_equal(cut(TEXTS, SECOND), rows(TEXTS, SECOND, vocab_file))
     with pytest.raises(ValueError, match=f"give at most {positions}"):
         modeling.TextEncoder(original, max_seq_length=positions + 1)
+
+
+def test_pairs_need_two_segment_types(original):
+    change_json(original / "bert_config.json", type_vocab_size=1)
+    layer = modeling.TextEncoder(original)
+    layer(TEXTS)
+    with pytest.raises(ValueError, match="second texts: a pair of texts needs"):
+        layer(TEXTS, SECOND)
 
 
 THEIRS = "sentence_bert_config.json"

@@ -72,8 +72,7 @@ def serving_of(
 def describe(loaded: LoadedModel, **settings: Any) -> description.Description:
     """Describes a model as its run did, else by the programs' defaults.
 
-    For `settings` see `signatures_of`.
-
+    `settings` are fields with other values; the usual windows fit the length.
     Raises ValueError if `task.json` was written by another version, or says
     another kind than the one that the model was loaded as.
     """
@@ -85,11 +84,11 @@ def describe(loaded: LoadedModel, **settings: Any) -> description.Description:
         )
     facts["do_lower_case"] = loaded.tokenizer.basic_tokenizer.do_lower_case
     facts["never_split"] = loaded.tokenizer.never_split
-    said = description.of_facts(facts, loaded.folder)
-    if getattr(said, "stride", 0):  # the usual one depends on the length
-        length = settings.get("max_seq_length", said.max_seq_length)
-        settings["stride"] = said.options()["long_text"].stride_of(length)
-    return dataclasses.replace(said, **settings)
+    described = description.of_facts(facts, loaded.folder)
+    if long_text := described.options().get("long_text"):
+        length = settings.get("max_seq_length", described.max_seq_length)
+        settings["stride"] = long_text.stride_of(length)
+    return dataclasses.replace(described, **settings)
 
 
 def _usual(loaded: LoadedModel) -> dict[str, Any]:

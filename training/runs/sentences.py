@@ -94,7 +94,14 @@ class Run:
         options, path = self._options, self._options.texts.teacher_vectors
         if options.do_train:
             self._train = train = options.train_set
-            next(train.examples("train"))
+            scores = (x.score for x in train.examples("train"))
+            first, ranks = next(scores), options.loss == "cosent"
+            if ranks and all(score == first for score in scores):
+                logging.warning(
+                    "All pairs to train on have the score %g, so that there "
+                    "is no order to learn: --loss=cosent changes nothing.",
+                    first,
+                )
             if options.loss == "teacher":
                 count = sum(1 for _ in train.examples("train"))
                 vectors = teacher_vectors.read_teacher(path, count)
@@ -131,7 +138,7 @@ class Run:
         if dev:
             # An evaluation while training may be the last one, of other
             # weights.
-            if step not in scored:
+            if next(reversed(scored), None) != step:
                 evaluate(step)
             results = write(step, **best.note())
         self._describe(best.weights(step))

@@ -5,7 +5,8 @@ from typing import Any
 
 from absl import logging
 
-from data.settings import Settings, first_change, names_of
+from data.finetuning.long_text import LongTextOptions
+from data.settings import Settings, fields_of, first_change, names_of
 from data.storage import manifests
 from data.tasks import has_dev_file, task_names, task_options
 from data.tasks.user import usual_texts
@@ -51,7 +52,7 @@ def left_out(
     # Differs from the original: a flag that is left out has its default there,
     # because the original keeps nothing but weights. A model of cased texts
     # then reads them lower-cased, without a warning.
-    names = names_of(type(options)) | {"long_text"}
+    names = names_of(type(options))
     if options.find("do_train"):
         names.discard("save_best")  # it needs --eval_every_steps, too
     else:
@@ -67,7 +68,22 @@ def left_out(
             task["task_options"] = found
     now = {name: getattr(options, name, options.find(name)) for name in known}
     given = now if options.given is None else options.given
+    own = names_of(LongTextOptions) & (options.given or set())
+    if own and "long_text" in known:
+        found = _completed(now["long_text"], known["long_text"], own)
+        task["long_text"] = now["long_text"] = found
+        given = {*given, "long_text"}
     return task | _left_out(known, now, given, folder)
+
+
+def _completed(
+    now: LongTextOptions, known: LongTextOptions, given: Collection[str]
+) -> LongTextOptions:
+    """Takes what a command leaves out of the model's, if both have one mode."""
+    if "long_text" in given and now.mode != known.mode:
+        return now
+    left_out = (f for f in fields_of(type(now)) if f.flag not in given)
+    return now.replace(**{f.name: getattr(known, f.name) for f in left_out})
 
 
 def _named(trained: str, options: Settings) -> str:

@@ -255,12 +255,22 @@ def test_the_usual_stride_is_not_another_one(trained, tmp_path, caplog):
     again = later(trained[1], given, **given, output_dir=str(folder))
     classifier.Run(again)
     assert "--long_text" not in caplog.text
-    classifier.Run(again.replace(long_text=windows.replace(stride=3)))
+    other = {"long_text": windows.replace(stride=3)}
+    given = again.given | {"long_text_stride"}
+    classifier.Run(again.replace(**other, given=given))
     assert "--long_text_stride=3, but the model of" in caplog.text
-    # Python, too, has half of what a window of this length holds.
-    loaded = modeling.load(str(folder))
-    said = loaded_model.describe(loaded, max_seq_length=16)
-    assert said.stride == windows.stride_of(16)
+    found = loaded_model.describe(modeling.load(folder), max_seq_length=16)
+    assert found.stride == windows.stride_of(16)  # as the program's
+
+
+def test_one_flag_of_long_texts_leaves_the_others(trained, caplog):
+    folder, options = trained
+    found = classifier.Run(later(options, {"long_text_pooling"})).options
+    assert found.long_text == options.long_text.replace(pooling="mean")
+    assert "--long_text_pooling=mean, but the model of" in caplog.text
+    windows = {"long_text": LongTextOptions(mode="windows")}
+    found = classifier.Run(later(options, windows, **windows)).options
+    assert found.long_text == options.long_text
 
 
 def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):

@@ -232,6 +232,28 @@ def test_the_best_weights_are_chosen_on_one_dev_set(
     assert json.loads(path.read_text()) == record
 
 
+def test_scores_without_an_order_are_told(goldens, tmp_path, caplog):
+    rows = "text_a\ttext_b\tscore\nthe man\ta store\t1\nshe went\tit was\t1\n"
+    (tmp_path / "train.tsv").write_text(rows)
+    sentences.Run(options_of(goldens, tmp_path, do_eval=False))
+    assert "score 1, so that there is no order to learn" in caplog.text
+
+
+def test_results_are_those_of_the_best_weights(goldens, tmp_path):
+    write_table(tmp_path, 8)
+    # Nothing is learned, and the first of equal weights is taken.
+    options = options_of(
+        goldens,
+        tmp_path,
+        learning_rate=1e-12,
+        eval_every_steps=1,
+        save_best="spearman",
+    )
+    sentences.run(options)
+    written = (tmp_path / "out/eval_results.txt").read_text()
+    assert "global_step = 1\n" in written
+
+
 def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
     folder = copied(finished, tmp_path) / "out"
     texts = ["the man went", "she said that it was a store and more"]
