@@ -234,10 +234,7 @@ def of_manifest(path: str) -> dict[str, Any]:
 
 
 def texts_of(options: PretrainingOptions) -> dict[str, Any]:
-    """Returns how the records to train on were made of text, if it is known.
-
-    These are values of the tokenizer's flags that the command leaves out.
-    """
+    """Returns the tokenizer's flags of the training records, if left out."""
     if not options.do_train:
         return {}
     path = files.expand_patterns(options.input_file)[0]

@@ -48,11 +48,7 @@ def run(options: PretrainingOptions) -> None:
 
 
 class Run:
-    """A run whose files are read and checked, but for the records.
-
-    Raises:
-      ValueError, OSError: an input is missing or does not fit.
-    """
+    """A run whose files are read and checked, but for the records."""
 
     def __init__(self, options: PretrainingOptions):
         self._objective = objective = objectives.get(options.objective)
