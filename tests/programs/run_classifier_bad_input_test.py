@@ -115,7 +115,9 @@ def test_a_watched_training_ends_with_an_evaluation_of_each_example(
     outcome = run_table(goldens, tmp_path, changes, **do)
     found = json.loads((tmp_path / "out/metrics.json").read_text("utf-8"))
     assert found.pop("details")["dev"]["confusion_matrix"]
-    facts = {"global_step": 12, "max_seq_length": 24}
+    facts = {"global_step": 12, "max_seq_length": 24, "do_lower_case": True}
+    facts |= {"never_split": [], "document_context": False}
+    facts |= {"stride": 0, "pooling": "mean"}
     assert found == {**facts, "dev": outcome.results["dev"]}
     # The same in one batch, which has more rows than examples.
     many = run_table(goldens, tmp_path, {"eval_batch_size": 64}).results["dev"]

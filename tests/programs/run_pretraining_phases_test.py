@@ -1,5 +1,4 @@
 import json
-import re
 import shutil
 
 import numpy as np
@@ -94,7 +93,7 @@ def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     train |= {"num_train_steps": 5, "continue_from": str(tmp_path / "other")}
     shutil.copytree(tmp_path / "run-128", tmp_path / "other")
     pretraining.run(long.replace(**train))
-    assert re.search("other settings .*continue_from .*128.*other", caplog.text)
+    assert "--continue_from is not used: " in caplog.text
     # Nor is it needed any more.
     shutil.rmtree(tmp_path / "other")
     pretraining.run(long.replace(**train | {"num_train_steps": 6}))

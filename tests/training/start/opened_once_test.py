@@ -114,8 +114,9 @@ def test_a_pretraining(goldens, tmp_path, released, opened):
     assert times(opened, released, *FOUND) == ONCE | {"vocab.txt": 4}
     assert times(opened, tmp_path, "queries.txt", manifest.name) == {
         "queries.txt": 1,
-        # For the size of the text, the records, and what the run remembers.
-        manifest.name: 4,
+        # For the case of the queries, the size of the text, the records, and
+        # what the run remembers.
+        manifest.name: 5,
     }
     kept = (tmp_path / "out/vocab.txt").read_bytes()
     assert kept == (goldens / "vocab.txt").read_bytes()
