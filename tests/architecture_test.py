@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_346,
-    "training": 11_193,
+    "training": 11_194,
     "modeling": 3_852,
     "studies": 1_379,
     "demo": 385,

@@ -72,7 +72,7 @@ def serving_of(
 def describe(loaded: LoadedModel, **settings: Any) -> description.Description:
     """Describes a model as its run did, else by the programs' defaults.
 
-    `settings` are fields with other values; the usual windows fit the length.
+    `settings` replace fields; the usual stride is that of the new length.
     Raises ValueError if `task.json` was written by another version, or says
     another kind than the one that the model was loaded as.
     """

@@ -38,7 +38,7 @@ _RESULTS = (
     *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
     *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
 )
-# Flags that metrics.json tells, because other scores come of other values.
+# Flags that change how texts are read, and so the scores: in metrics.json.
 _MADE_WITH = ("do_lower_case", "never_split", "pooling", "document_context")
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4

@@ -48,7 +48,7 @@ def run(options: PretrainingOptions) -> None:
 
 
 class Run:
-    """A run whose files are read and checked, but for the records."""
+    """A run whose files are read and checked, see `run`, but no records."""
 
     def __init__(self, options: PretrainingOptions):
         self._objective = objective = objectives.get(options.objective)

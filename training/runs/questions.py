@@ -59,6 +59,9 @@ class Run:
 
     Attributes:
       scorer: of the questions to answer or to evaluate on; None = none.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
     """
 
     def __init__(self, options: SquadOptions):

@@ -99,7 +99,8 @@ class Run:
             if ranks and all(score == first for score in scores):
                 logging.warning(
                     "All pairs to train on have the score %g, so that there "
-                    "is no order to learn: --loss=cosent changes nothing.",
+                    "is no order to learn: --loss=cosent changes nothing. Give "
+                    "scores that differ, or another --loss.",
                     first,
                 )
             if options.loss == "teacher":
