@@ -2,7 +2,7 @@ r"""Draws the learning curves of runs, from their TensorBoard events.
 
     python run_plot.py --runs=/tmp/small,/tmp/large --png=curves.png
 
-    python run_plot.py --runs='/tmp/trials/lr*seed*' --tags=loss,accuracy \
+    python run_plot.py --runs='/tmp/trials/trial-*' --tags=loss,accuracy \
         --png=trials.png
 
 A panel for each tag; lines are training, lines with dots evaluations on other

@@ -40,7 +40,7 @@ def read(patterns: Sequence[str]) -> Runs:
         if not any(curves.values()):
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
-                "events.out.tfevents*); give the output_dir of a run."
+                "events.out.tfevents*); give output_dirs, such as DIR/trial-*."
             )
         found |= curves
     runs: dict = {}
@@ -50,9 +50,9 @@ def read(patterns: Sequence[str]) -> Runs:
 
 
 def _events(folder: str) -> Iterator[tuple[tuple[str, str], str, Curve]]:
-    """Yields the curves of a folder and of those directly below it."""
+    """Yields the curves of a run's folder, and of its evaluations below it."""
     name = _SEED.sub("", folder) or folder
-    below = sorted(filter(files.is_folder, files.find_in(folder, "*")))
+    below = sorted(filter(files.is_folder, files.find_in(folder, "eval*")))
     for path in (folder, *below):
         part = os.path.basename(path) if path != folder else ""
         for tag, points in events.read_points(path).items():
@@ -99,8 +99,7 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
         axis.set_visible(False)
     lines = {}
     for axis in panels.flat:
-        handles, labels = axis.get_legend_handles_labels()
-        lines |= zip(labels, handles, strict=True)
+        lines |= {line.get_label(): line for line in axis.get_lines()}
     figure.legend(lines.values(), lines, loc="outside lower center")
     save(figure, path)
     return tags

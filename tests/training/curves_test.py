@@ -3,6 +3,7 @@
 import pytest
 from matplotlib import image
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from tests.support import fork_server
 from training import curves
@@ -78,7 +79,7 @@ def test_the_last_value_of_a_step_counts(runs, drawn):
 
 def test_a_folder_without_events_is_refused(runs):
     (runs / "empty").mkdir()
-    for pattern in f"{runs}/empty", f"{runs}/missing*":
+    for pattern in f"{runs}/empty", f"{runs}/missing*", str(runs):
         with pytest.raises(FileNotFoundError, match="--runs=.*output_dir"):
             curves.read([f"{runs}/b", pattern])
 
@@ -95,6 +96,13 @@ def test_a_tag_that_no_run_has_is_refused(runs):
     with pytest.raises(ValueError, match="--tags=lost: .* learning_rate, loss"):
         curves.draw(found, f"{runs}/a.png", ["loss", "lost"])
     assert not (runs / "a.png").exists()
+
+
+def test_the_legend_has_names_with_an_underscore(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(Figure, "legend", lambda _, *x, **how: told.extend(x))
+    curves.draw({("_a", ""): {"loss": [{1: 2.0}]}}, str(tmp_path / "a.png"))
+    assert [*told[1]] == ["_a"]
 
 
 def test_each_of_many_runs_has_its_color(tmp_path, monkeypatch):
