@@ -200,7 +200,7 @@ def _labels(
     but = f"the output layer of {found.weights} has {expected};"
     if kind == "choice":
         # Transformers writes two of these if the user gave no names.
-        if labels == [f"LABEL_{i}" for i in range(len(labels))]:
+        if labels == huggingface.numbered(len(labels)):
             return None
         expected = num_choices or len(labels)
         but = f"num_choices is {expected}; pass num_choices={len(labels)}, or"

@@ -57,6 +57,11 @@ def is_folder(path: str) -> bool:
     return has(WEIGHTS, INDEX) or (has(CONFIG) and has(*_PICKLED))
 
 
+def numbered(count: int) -> list[str]:
+    """The names of labels that transformers writes if there are none."""
+    return [f"LABEL_{i}" for i in range(count)]
+
+
 def kind_of(config: Mapping[str, Any]) -> str | None:
     """Returns the kind of `TaskModel` that a `config.json` describes.
 

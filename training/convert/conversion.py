@@ -113,7 +113,7 @@ def _write_original(folder: str, model: ChangedModel) -> None:
     labels, has_head = list(model.found.labels), "output_weights" in names
     if has_head and model.options.labels_file and model.kind != "choice":
         _labels(model)
-    if has_head and labels != _numbered(len(labels)):
+    if has_head and labels != huggingface.numbered(len(labels)):
         path = os.path.join(folder, model_folder.LABELS)
         files.write_text(path, "".join(f"{label}\n" for label in labels))
     name_of = huggingface_names.of_generator if model.is_generator else str
@@ -192,7 +192,7 @@ def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:
 def _labels(model: ChangedModel) -> dict[str, dict[str, Any]]:
     """Returns id2label and label2id; LABEL_0, ... if there are no labels."""
     found, num_labels = model.found, model.shapes["output_weights"][0]
-    labels = list(found.labels) or _numbered(num_labels)
+    labels = list(found.labels) or huggingface.numbered(num_labels)
     if len(labels) != num_labels:
         path = model.options.labels_file or found.labels_file
         raise ValueError(
@@ -229,7 +229,7 @@ def _of_head(model: ChangedModel) -> dict[str, Any] | None:
     num_labels = model.shapes["output_weights"][0]
     if kind == "choice":
         num_labels = len(labels)
-        if [*labels] == _numbered(num_labels):
+        if [*labels] == huggingface.numbered(num_labels):
             return None  # transformers writes two if the user gave no names
     head = {"kind": kind, "num_labels": num_labels}
     return {
@@ -241,11 +241,6 @@ def _of_head(model: ChangedModel) -> dict[str, Any] | None:
         # Nothing says whether texts are single or pairs.
         "columns": {} if kind == "classification" else {"kind": kind},
     }
-
-
-def _numbered(count: int) -> list[str]:
-    """The names of labels that transformers writes if there are none."""
-    return [f"LABEL_{i}" for i in range(count)]
 
 
 def _write_form(folder: str, model: ChangedModel, target: str) -> None:

@@ -1,7 +1,6 @@
 """Checks the weights of --init_checkpoint before a run, and loads them."""
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,12 +9,9 @@ from absl import logging
 
 from data.storage import outputs
 from modeling import checkpoints
-from modeling.checkpoints import model_folder
+from modeling.checkpoints import huggingface, model_folder
 from modeling.config import BertConfig
 from training.start.source import Source
-
-# Transformers writes LABEL_0 if the user gave no names.
-_NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
 
 
 class _Rows(NamedTuple):
@@ -244,7 +240,7 @@ def _match_rows(source: Source, labels: Sequence[str]) -> _Rows:
                 f"{theirs} ({path}) to the order of the task: {ours}."
             )
         return _Rows(places, said)
-    if names and not (_are_numbers(names) and len(names) == len(labels)):
+    if names and [*names] != huggingface.numbered(len(labels)):
         said = (
             f"{flag}: its output layer has the labels {theirs} ({path}), but "
             f"the task has {ours}."
@@ -267,9 +263,3 @@ def _places(
         if all(len({*some}) == len(some) for some in (wanted, found)):
             break
     return tuple(found.index(x) if x in found else None for x in wanted)
-
-
-def _are_numbers(names: Sequence[str]) -> bool:
-    """Returns whether each name is only the number of its row."""
-    numbers = [_NUMBER.fullmatch(name.strip()) for name in names]
-    return all(numbers) and [int(n[1]) for n in numbers] == [*range(len(names))]

@@ -169,10 +169,11 @@ def test_other_labels_are_not_trained_in_a_models_own_folder(goldens, tmp_path):
     assert (folder / "labels.txt").read_text() == "a\nb\nc\n"
 
 
-def test_other_labels_do_not_answer(goldens, tmp_path):
-    names = ["yes", "no", "maybe"]
+@pytest.mark.parametrize("names", [("yes", "no", "maybe"), ("0", "1", "2")])
+def test_other_labels_do_not_answer(goldens, tmp_path, names):
     source = original_form(goldens, tmp_path / "source", names)
-    message = r"has the labels yes, no, maybe \(.*task has contr.*--do_train"
+    said = ", ".join(names)
+    message = rf"has the labels {said} \(.*task has contr.*--do_train"
     with pytest.raises(ValueError, match=message):
         run_mnli(goldens, tmp_path / "out", source)
 
@@ -241,7 +242,7 @@ def test_a_head_of_another_size_is_left_out(goldens, tmp_path, caplog):
 
 
 def test_numbers_for_names_are_warned_of(goldens, tmp_path, caplog):
-    names = ["LABEL_0", "class 1", "2"]
+    names = ["LABEL_0", "LABEL_1", "LABEL_2"]
     source = original_form(goldens, tmp_path / "source", names)
     assert_head(run_from(source, goldens, tmp_path), goldens)
     assert f"has only the numbers {', '.join(names)} (" in caplog.text
