@@ -62,6 +62,12 @@ class SentenceOptions(TaskRunOptions):
                 f"--text_columns has {count} columns, but --loss={loss} needs "
                 f"{' or '.join(map(str, numbers))}."
             )
+        size = self.find("train_batch_size")
+        if self.do_train and size == 1 and count == 2 and loss != "cosine":
+            raise ValueError(
+                f"--train_batch_size=1: --loss={loss} compares the examples of "
+                "a batch; give 2 or more."
+            )
         if self.do_train and bool(texts.teacher_vectors) != (loss == "teacher"):
             raise ValueError(
                 "--teacher_vectors and --loss=teacher need each other."
@@ -77,11 +83,13 @@ class SentenceOptions(TaskRunOptions):
         if self.do_train:
             sets["train_file"] = self.texts.task_name
         if self.do_eval or self.watches:
-            sets["dev_file"] = self.texts.eval_task_name or self.texts.task_name
+            name = self.texts.eval_task_name or self.texts.task_name
+            sets |= {"dev_file": name, "evaluation": name}
         unread = {flag for flag, name in sets.items() if name in GLUE}
         if sets and unread == sets.keys():
-            given = OF_TABLES if self.given is None else self.given
-            unread |= OF_TABLES & given
+            unread |= OF_TABLES
+        if self.given is not None:
+            unread -= OF_TABLES - self.given  # remembered
         for flag in sorted(unread & changed.keys()):
             name = sets.get(flag, self.texts.task_name)
             raise ValueError(
@@ -109,9 +117,8 @@ class SentenceOptions(TaskRunOptions):
         """The pairs to evaluate on."""
         texts, columns = self.texts, self.texts.text_columns[:2]
         name = texts.eval_task_name or texts.task_name
-        is_retrieval = self.loss == "negatives"
-        if texts.evaluation:
-            is_retrieval = texts.evaluation == "retrieval"
+        usual = "retrieval" if self.loss == "negatives" else "spearman"
+        is_retrieval = (texts.evaluation or usual) == "retrieval"
         options = texts.replace(
             task_name=name,
             data_dir=texts.eval_data_dir or texts.data_dir,

@@ -335,6 +335,12 @@ STS = {"task_name": "STS-B"}
             | {"loss": "negatives", "given": frozenset(["evaluation"])},
             "^--evaluation=spearman.*but QQP has files of its own",
         ),
+        (
+            {"eval_task_name": "STS-B", "evaluation": "retrieval"}
+            | {"given": frozenset(["evaluation"])},
+            "^--evaluation=retrieval.*but STS-B has files of its own",
+        ),
+        ({"train_batch_size": 1}, "^--train_batch_size=1.*cosent.* 2 or more"),
         (STS | {"data_dir": ""}, "^STS-B: give .*--eval_data_dir"),
         (
             {"task_name": "QQP", "loss": "teacher", "teacher_vectors": "t.npy"},
