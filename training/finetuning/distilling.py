@@ -63,6 +63,8 @@ class Teacher:
         if path := distill.unlabeled_file:
             self.unlabeled = _unlabeled(options, task)
             self._facts["unlabeled_sha256"] = files.sha256(path)
+            drops = options.task_options.get("drop_missing")
+            self._facts["drop_missing"] = bool(drops)
 
     def check(self, start: Start) -> Callable[[Mapping[str, Any]], None]:
         """Returns `Start.check_input` that knows the teacher, too."""

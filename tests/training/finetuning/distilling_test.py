@@ -147,11 +147,13 @@ def test_another_teacher_or_weight_is_refused_on_resume(
     write_json_lines(more, [{"text": "the old mill "}])
     shutil.copytree(finished_classifier / "out", other)
     add_to_weight(other, "output_bias")
+    drops = {**options.task_options, "drop_missing": True}
     for change, what in (
         ({"distill_weight": 0.75}, "distill_weight 0.5 -> 0.75"),
         ({"distill_temperature": 3.0}, "distill_temperature 2.0 -> 3.0"),
         ({"teacher_dir": str(other)}, r"teacher \(sha256\)"),
         ({"unlabeled_file": str(more)}, r"unlabeled \(sha256\)"),
+        ({"task_options": drops}, "drop_missing False -> True"),
     ):
         with pytest.raises(ValueError, match=f"{what}.*another --output_dir"):
             classifier.run(options.replace(**change))
