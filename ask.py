@@ -126,9 +126,9 @@ def main() -> None:
 
 def _check(options: AskingOptions, model: Any) -> None:
     """Refuses flags for other kinds of model."""
-    for flag, kind in (("top_k", "pretraining"), ("context_file", "span")):
-        value = getattr(options, flag)
-        if value and model.kind != kind:
+    kinds = dict(top_k="pretraining", context_file="span", num_choices="choice")
+    for flag, kind in kinds.items():
+        if (value := getattr(options, flag)) and model.kind != kind:
             raise ValueError(
                 f"--{flag}={value} is for a model of the kind {kind}, but "
                 f"{model.folder} is of the kind {model.kind}; leave it out."
