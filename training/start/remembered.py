@@ -49,6 +49,8 @@ def left_out(
     A flag that the command gives, and that differs, is used for this command;
     the log says so.
     """
+    if options.given is None:  # nothing is left out
+        return {}
     # Differs from the original: a flag that is left out has its default there,
     # because the original keeps nothing but weights. A model of cased texts
     # then reads them lower-cased, without a warning.
@@ -62,13 +64,13 @@ def left_out(
     if hasattr(options, "task_name"):
         trained = known.pop("task_name", "")
         task["task_name"] = name = options.task_name or _named(trained, options)
-        if of_task and options.given is not None:
+        if of_task:
             of_task = _read_by(trained, options.task_options, of_task)
             found = _task_options(options, name, of_task, folder)
             task["task_options"] = found
     now = {name: getattr(options, name, options.find(name)) for name in known}
-    given = now if options.given is None else options.given
-    own = names_of(LongTextOptions) & (options.given or set())
+    given = options.given
+    own = names_of(LongTextOptions) & given
     if own and "long_text" in known:
         found = _completed(now["long_text"], known["long_text"], own)
         task["long_text"] = now["long_text"] = found

@@ -16,7 +16,7 @@ from training.runs import classifier
 from training.runs.classifier import Outcome
 
 run = trials.run
-TWO = TrialOptions(num_trials=2)
+ONE, TWO = TrialOptions(), TrialOptions(num_trials=2)
 RATES = TWO.replace(learning_rates=(0.1, 9.0, 0.3))
 
 
@@ -271,7 +271,7 @@ def test_impossible_settings_are_refused_first(options, tmp_path, trained):
 
 
 @pytest.mark.all
-def test_a_chosen_trial_is_the_run_by_itself(options, tmp_path):
+def test_a_chosen_trial_is_the_run_by_itself(options, tmp_path, caplog):
     options = options.replace(do_predict=True)
     outcome = run(options, TWO.replace(learning_rates=(1e-3,)))
     found = json.loads((tmp_path / "out/trials.json").read_text())
@@ -283,3 +283,6 @@ def test_a_chosen_trial_is_the_run_by_itself(options, tmp_path):
     for name in ("test_results.tsv", "predictions.tsv", "eval_results.txt"):
         one, other = (tmp_path / x / name for x in ("out", "alone"))
         assert one.read_bytes() == other.read_bytes()
+    given = frozenset(["max_seq_length"])
+    run(options.replace(do_train=False, max_seq_length=16, given=given), ONE)
+    assert caplog.text.count("--max_seq_length=16, but the model of") == 1
