@@ -97,9 +97,7 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
         axis.grid(alpha=0.3)
     for axis in panels.flat[len(tags) :]:
         axis.set_visible(False)
-    lines = {}
-    for axis in panels.flat:
-        lines |= {line.get_label(): line for line in axis.get_lines()}
+    lines = {x.get_label(): x for axis in panels.flat for x in axis.get_lines()}
     figure.legend(lines.values(), lines, loc="outside lower center")
     save(figure, path)
     return tags

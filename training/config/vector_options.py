@@ -62,8 +62,8 @@ class SentenceOptions(TaskRunOptions):
                 f"--text_columns has {count} columns, but --loss={loss} needs "
                 f"{' or '.join(map(str, numbers))}."
             )
-        size = self.find("train_batch_size")
-        if self.do_train and size == 1 and count == 2 and loss != "cosine":
+        compares = count == 2 and loss != "cosine"
+        if self.do_train and compares and self.find("train_batch_size") == 1:
             raise ValueError(
                 f"--train_batch_size=1: --loss={loss} compares the examples of "
                 "a batch; give 2 or more."

@@ -57,8 +57,7 @@ class Teacher:
             raise type(error)(f"--teacher_dir: {error}") from None
         how = Distillation(distill.distill_weight, distill.distill_temperature)
         self.distillation = how
-        values = how._asdict().items()
-        self._facts = {f"distill_{name}": value for name, value in values}
+        self._facts = {f"distill_{n}": x for n, x in how._asdict().items()}
         self._facts["teacher_sha256"] = model_folder.weights_sha256(weights)
         if path := distill.unlabeled_file:
             self.unlabeled = _unlabeled(options, task)
