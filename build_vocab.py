@@ -58,8 +58,8 @@ def main() -> None:
     if len(vocab) < wanted:
         logging.warning(
             f"--vocab_size={wanted} was not reached: no more pieces occur "
-            f"{least} times; give more text, or make the model with vocab_size "
-            f"{len(vocab)}."
+            f"{least} times. run_pretraining.py makes a new model of "
+            f"{len(vocab)}; for more tokens give more text."
         )
 
 

@@ -70,7 +70,7 @@ _EXPECTED = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class BertConfig:
     """Sizes and rates of a BERT encoder.
 

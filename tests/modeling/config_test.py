@@ -30,6 +30,8 @@ def test_defaults_are_base():
     config = BertConfig(vocab_size=10)
     assert (config.hidden_size, config.num_hidden_layers) == (768, 12)
     assert config.type_vocab_size == 16  # the original's constructor
+    in_order = (10, 768, 12, 12, 3072, "gelu", 0.1, 0.1, 512, 16, 0.02)
+    assert BertConfig(*in_order) == config
 
 
 @pytest.mark.parametrize(

@@ -169,8 +169,7 @@ class Finetuning:
                 setup.warn_of_earlier(folder, step, f"--{flag}", *names)
         # Differs from the original: the last checkpoint alone is kept, because
         # five of BERT-Large with slots take 20 GB. The original's own stay.
-        keeps_all |= self.options.train.keep_checkpoint_max is not None
-        if self.manager.made_from() and not keeps_all:
+        if not keeps_all and self.options.train.keep_checkpoint_max is None:
             self.manager.keep_latest()
         if self.options.strip_checkpoint:
             self.manager.strip()

@@ -183,9 +183,7 @@ def write_test_results(output_dir: str, predictions: np.ndarray) -> None:
 
     Source: `run_classifier.main`.
     """
-    path = os.path.join(output_dir, "test_results.tsv")
-    lines = ["\t".join(map(str, row)) + "\n" for row in predictions]
-    files.write_text(path, "".join(lines))
+    _write_table(os.path.join(output_dir, "test_results.tsv"), predictions)
 
 
 def _label_texts(task: Task, answers: Any) -> list[str | float]:

@@ -193,10 +193,11 @@ class CheckpointManager:
         self._keep([step], self.steps())
 
     def keep_latest(self) -> None:
-        """Removes all checkpoints before the one that `restore` loads."""
-        steps = self._steps_up_to_latest()
-        if others := steps[:-1]:
-            self._keep(steps[-1:], steps)
+        """Removes checkpoints before the latest; those of the original stay."""
+        steps, end = self._steps_up_to_latest(), resume_point.ENDING
+        own = [step for step in steps if files.exists(self.prefix(step) + end)]
+        if others := own[:-1]:
+            self._keep(sorted({*steps}.difference(others)), steps)
             logging.info(
                 "Removed the checkpoints of steps %s, which "
                 "--keep_checkpoint_max=%d would have kept.",

@@ -84,9 +84,11 @@ class Start:
         self.metric, self.first = getattr(model, "metric", ""), None
         self.origin = _origin(source, options)
         if self.manager.steps():
-            began = self.manager.newest().settings
+            point = self.manager.newest()
+            began, own = point.settings, f"model.ckpt-{point.global_step}"
             for flag in filter(options.find, _ORIGINS):
-                is_same = began.get(flag) in (None, self.origin.get(flag))
+                now = self.origin.get(flag)
+                is_same = now == own or began.get(flag) in (None, now)
                 log = logging.info if is_same else logging.warning
                 log(NOT_USED, flag, self._folder)
             return

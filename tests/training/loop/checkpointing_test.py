@@ -288,10 +288,11 @@ def test_a_kill_while_slots_are_removed_leaves_the_weights(
 def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, logged):
     manager = save(tmp_path, steps=(1, 2, 3, 4))
     checkpoints.tf1.write_state(str(tmp_path), ["model.ckpt-3"])
+    (tmp_path / "model.ckpt-1.resume.json").unlink()  # as the original's
     manager.keep_latest()
-    assert manager.steps() == [3, 4]
+    assert manager.steps() == [1, 3, 4]
     assert restored_step(manager) == 3
-    assert "the checkpoints of steps 1, 2, which --keep_ch" in logged.text
+    assert "the checkpoints of steps 2, which --keep_ch" in logged.text
 
 
 def test_checkpoints_that_an_earlier_command_kept_are_not_removed_in_silence(
