@@ -239,7 +239,7 @@ def test_what_does_not_fit_an_electra(electra, tmp_path):
     message = "^--generator_size=0.5 is for --objective=replaced_tokens, .*; le"
     refused(electra, message, objective="left_to_right")
     bert = write_encoder(electra, tmp_path / "bert")
-    message = f"{bert} is a BERT, but .* of an ELECTRA .*another --init_checkp"
+    message = f"{bert} is a BERT, but .* an ELECTRA .*out --objective=replaced"
     refused(electra, message, init_checkpoint=bert)
 
 
