@@ -52,9 +52,8 @@ def _resumed(
     prefix = CheckpointManager(options.output_dir).prefix(step)
     if seen is None and not files.exists(f"{prefix}.meta"):
         logging.warning(
-            "%s has neither .resume.json, as checkpoints of these programs, "
-            "nor .meta, as the original's: a copy of the folder may lack it. "
-            "Without it the run takes its data and settings from the flags.",
+            "%s has no .resume.json, and no .meta as the original's: copy the "
+            "first, too, or the run is not compared with its beginning.",
             prefix,
         )
     return start._replace(
