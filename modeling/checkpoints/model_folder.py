@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -133,7 +133,7 @@ def _find(path: str) -> ModelFolder:
             "format and one of Hugging Face's; put each into a folder, or give "
             f"the first by its prefix: {os.path.join(folder, prefixes[0])}"
         )
-    if described := described_weights(folder, prefixes):
+    if described := described_weights(folder, *prefixes):
         return _original(folder, described)
     if not prefixes:
         raise _no_model(folder, names)
@@ -235,13 +235,10 @@ def read_description(folder: str) -> dict[str, Any] | None:
     return content or None
 
 
-def described_weights(
-    folder: str, prefixes: Collection[str] = ()
-) -> str | None:
+def described_weights(folder: str, *prefixes: str) -> str | None:
     """Returns the weights that `task.json` names; None = look for the latest.
 
-    `prefixes` are the checkpoints in the folder. Raises FileNotFoundError if
-    the named weights are gone.
+    `prefixes` are checkpoints in the folder, each of which may be the latest.
     """
     description = read_description(folder)
     if not description or not description["weights"]:
