@@ -204,7 +204,7 @@ def test_an_export_of_an_objective_without_answers(tmp_path):
         "--do_export",
         f"--export_dir={tmp_path / 'export'}",
         # It is refused before a file is read.
-        *("--input_file=none", "--bert_config_file=none"),
+        *("--input_file=none", "--bert_config_file=none", "--vocab_file=none"),
         f"--output_dir={tmp_path / 'out'}",
         code=1,
     )

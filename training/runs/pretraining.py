@@ -113,16 +113,15 @@ class Run:
         if options.reads_texts:
             tokenizer = load_tokenizer(options, config, source, tokens)
             self._tokenizer, self._vocab = tokenizer, tokenizer.vocab
-            is_more = options.predict_top_k > config.vocab_size
-            if options.do_export and is_more:
+            if options.predict_top_k > config.vocab_size:
                 raise ValueError(
                     f"--predict_top_k={options.predict_top_k}, but the model "
                     f"has {config.vocab_size} wordpieces; give fewer."
                 )
             if options.do_predict:
-                asked, length = options.predict_file, options.max_seq_length
-                queries = read_queries(asked, tokenizer, max_seq_length=length)
-                self._queries = queries
+                length = {"max_seq_length": options.max_seq_length}
+                asked = options.predict_file, tokenizer
+                self._queries = read_queries(*asked, **length)
         elif tokens:
             path, config_file = options.vocab_file, options.bert_config_file
             self._vocab = vocab = vocabulary.load_vocab(path)
