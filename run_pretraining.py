@@ -17,7 +17,6 @@ eval_results.txt; the same command again resumes a run that was stopped.
 """
 
 import os
-from typing import Any
 
 from absl import logging
 
@@ -34,28 +33,16 @@ def main() -> None:
     """Trains, evaluates, predicts and exports, as the flags ask."""
     _use_recipe()
     exported = _export_options() if flags.value("do_export") else None
-    options = None
-    works = ("do_train", "do_eval", "do_predict", "strip_checkpoint")
-    if any(map(flags.value, works)) or not exported:
-        options = flags.read(PretrainingOptions, masking=_masking())
+    options = flags.read(PretrainingOptions, masking=_masking())
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
     program.load_tensorflow()
     from training.devices import session
-    from training.export import pretraining_signatures, saved_model
+    from training.export import saved_model
     from training.runs import pretraining
 
-    if exported:
-        pretraining_signatures.check(output_dir, flags.value("objective"))
     with session.joined(device, output_dir, flags.shared_values()) as folder:
-        facts = _facts(folder, options) if exported else {}
-        if options:
-            pretraining.run(options.replace(output_dir=folder))
-            if "bert_config_file" in facts:
-                # The flag's file may have another vocab_size than the model.
-                path = os.path.join(folder, "bert_config.json")
-                facts["bert_config_file"] = path
+        pretraining.run(options.replace(output_dir=folder))
         if exported and folder == output_dir:  # as of the chief
-            pretraining_signatures.describe(folder, **facts)
             saved_model.run(exported)
 
 
@@ -128,44 +115,6 @@ def _export_options() -> ExportOptions:
             "fine-tuned models, but this one is pretrained; leave them out."
         )
     return options
-
-
-def _facts(
-    output_dir: str, options: PretrainingOptions | None
-) -> dict[str, Any]:
-    """What an export needs to know about the flags that are given or not."""
-    from training.pretraining import run_records
-    from training.start import description, found_files
-    from training.start.source import Source
-
-    init_checkpoint = flags.value("init_checkpoint")
-    source = Source(init_checkpoint)
-    names = ("do_lower_case", "never_split", "max_seq_length")
-    flag_of = {"top_k": "predict_top_k"} | {name: name for name in names}
-    values = {name: flags.value(flag) for name, flag in flag_of.items()}
-    run = _run_folder(output_dir)
-    known = source.tokenizer_flags | Source(run).tokenizer_flags
-    before, folder = description.find(output_dir), source.folder
-    if before and run != output_dir:
-        place = description.place_of_weights
-        named = folder and place(folder.weights, output_dir)
-        is_other = bool(named) and named != before.weights
-        is_other |= before.kind != "pretraining"
-        if is_other or flags.value("do_train"):
-            before = None
-    if before:
-        known |= {name: getattr(before, name) for name in values}
-    if options:
-        known |= run_records.texts_of(options)
-    for name, value in known.items():
-        if flags.given(flag_of[name]) is None:
-            values[name] = value
-    values["init_checkpoint"] = folder.weights if folder else init_checkpoint
-    return values | found_files.find(
-        {flag: flags.value(flag) for flag in found_files.FILES},
-        output_dir=run or output_dir,
-        source=source,
-    )
 
 
 if __name__ == "__main__":

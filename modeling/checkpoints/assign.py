@@ -162,10 +162,15 @@ def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
             "one with the discriminator, such as electra-small-discriminator."
         )
     is_electra = "false" if "bert" in wanted else "true"
+    remedy = (
+        "Give the configuration of this checkpoint (of a released ELECTRA "
+        "such as configs/electra_small.json) by --bert_config_file"
+    )
+    if "generator" in wanted:  # whatever the file says
+        remedy = "Leave out --objective=replaced_tokens, which trains ELECTRAs"
     raise ValueError(
         f"{checkpoint.prefix} is {_ENCODERS[found.pop()]}, but the "
         f"configuration is that of {_ENCODERS[wanted.pop()]} (its "
-        f'"electra" is {is_electra}). Give the configuration of this '
-        "checkpoint (of a released ELECTRA such as configs/electra_small.json) "
-        "by --bert_config_file, or another --init_checkpoint."
+        f'"electra" is {is_electra}). {remedy}, or give another '
+        "--init_checkpoint."
     )

@@ -133,7 +133,7 @@ def _find(path: str) -> ModelFolder:
             "format and one of Hugging Face's; put each into a folder, or give "
             f"the first by its prefix: {os.path.join(folder, prefixes[0])}"
         )
-    if described := _described(folder, prefixes):
+    if described := described_weights(folder, *prefixes):
         return _original(folder, described)
     if not prefixes:
         raise _no_model(folder, names)
@@ -213,12 +213,6 @@ def given_weights(folder: str) -> str | None:
     return None
 
 
-def place_of(output_dir: str, weights: str) -> str:
-    """Returns the prefix of the checkpoint that a `task.json` names."""
-    # `join` recognises absolute paths that begin with `/`, but not `gs://`.
-    return weights if "://" in weights else os.path.join(output_dir, weights)
-
-
 def existing(names: Iterable[str], *folders: str) -> str | None:
     """Returns the first file that is there, folder by folder, or None."""
     paths = (os.path.join(folder, name) for folder in folders for name in names)
@@ -241,8 +235,11 @@ def read_description(folder: str) -> dict[str, Any] | None:
     return content or None
 
 
-def _described(folder: str, prefixes: list[str]) -> str | None:
-    """Returns the prefix that `task.json` names; None = look for the latest."""
+def described_weights(folder: str, *prefixes: str) -> str | None:
+    """Returns the weights that `task.json` names; None = look for the latest.
+
+    `prefixes` are checkpoints in the folder, each of which may be the latest.
+    """
     description = read_description(folder)
     if not description or not description["weights"]:
         return None  # the run is not finished
@@ -253,11 +250,19 @@ def _described(folder: str, prefixes: list[str]) -> str | None:
     is_best = os.path.dirname(description["weights"]) == BEST
     if not is_best and tf1.latest_name(folder) in prefixes:
         return None
-    weights = place_of(folder, description["weights"])
+    weights = description["weights"]
+    # `join` recognises absolute paths that begin with `/`, but not `gs://`.
+    if "://" not in weights:
+        weights = os.path.join(folder, weights)
+    if _is_prefix(weights) or huggingface.is_folder(weights):
+        return weights
     best = os.path.dirname(weights)
-    if os.path.basename(best) == BEST and not _is_prefix(weights):
+    if os.path.basename(best) == BEST and tf.io.gfile.isdir(best):
         return _find(best).weights
-    return weights
+    raise FileNotFoundError(
+        f"{folder}/{DESCRIPTION} names the weights {weights}, which are gone; "
+        "put them back, or give other weights (--init_checkpoint)."
+    )
 
 
 def _is_prefix(path: str) -> bool:

@@ -204,7 +204,7 @@ def test_an_export_of_an_objective_without_answers(tmp_path):
         "--do_export",
         f"--export_dir={tmp_path / 'export'}",
         # It is refused before a file is read.
-        *("--input_file=none", "--bert_config_file=none"),
+        *("--input_file=none", "--bert_config_file=none", "--vocab_file=none"),
         f"--output_dir={tmp_path / 'out'}",
         code=1,
     )
@@ -239,7 +239,7 @@ def test_what_does_not_fit_an_electra(electra, tmp_path):
     message = "^--generator_size=0.5 is for --objective=replaced_tokens, .*; le"
     refused(electra, message, objective="left_to_right")
     bert = write_encoder(electra, tmp_path / "bert")
-    message = f"{bert} is a BERT, but .* of an ELECTRA .*another --init_checkp"
+    message = f"{bert} is a BERT, but .* an ELECTRA .*out --objective=replaced"
     refused(electra, message, init_checkpoint=bert)
 
 

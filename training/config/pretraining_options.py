@@ -96,6 +96,7 @@ class PretrainingOptions(shared.Options):
         (), f"{shared.NEVER_SPLIT} Of the queries and of the export."
     )
     predict_top_k: int = setting(5, "[new] Words for each [MASK].", least=1)
+    do_export: bool = switch(shared.DO_EXPORT)
     strip_checkpoint: bool = switch(
         "[new] Also write bert_model.ckpt, the last checkpoint without slots."
     )
@@ -105,10 +106,10 @@ class PretrainingOptions(shared.Options):
 
     def _check(self) -> None:
         reads = self.do_train or self.do_eval
-        if not (reads or self.do_predict or self.strip_checkpoint):
+        if not (reads or self.reads_texts or self.strip_checkpoint):
             raise ValueError(
                 "At least one of `do_train` or `do_eval` must be True (or "
-                "--do_predict, --strip_checkpoint)."
+                "--do_predict, --do_export, --strip_checkpoint)."
             )
         if not self.input_file and (
             self.do_train or (self.do_eval and not self.eval_file)
@@ -162,8 +163,13 @@ class PretrainingOptions(shared.Options):
     @property
     def needed_files(self) -> tuple[str, ...]:
         """The flags of the files that the run cannot be without."""
-        needs = self.do_predict or self.needs_ids or self.separate_documents
+        needs = self.reads_texts or self.needs_ids or self.separate_documents
         return ("bert_config_file", *["vocab_file"] * bool(needs))
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether the run reads texts, or exports a model that does."""
+        return self.do_predict or self.do_export
 
     @property
     def needs_ids(self) -> bool:

@@ -291,4 +291,8 @@ class ExportOptions(shared.Options):
                 "and 8 bits; leave out --export_signatures, --export_precision "
                 "and --serving_like_original."
             )
-        files.check_writable(self.export_dir, "export_dir")
+        # A refused command leaves no new folder.
+        place = self.export_dir
+        while "://" not in place and not files.exists(place):
+            place = os.path.dirname(place) or "."
+        files.check_writable(place, "export_dir")

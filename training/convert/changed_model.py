@@ -141,6 +141,12 @@ def open_model(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     prefix, values = checkpoint.prefix, checkpoint.weights()
     model = ChangedModel(options, found, prefix, config, tokens, texts, values)
     _choose_part(model)
+    for name in "kind", "labels_file":
+        if options.find(name) and "output_weights" not in values:
+            raise ValueError(
+                f"--{name}={options.find(name)}: {prefix} has no output layer "
+                "of a task, which it would be about; leave the flag out."
+            )
     # The encoder is whole and fits the configuration.
     encoder = checkpoints.variables_by_name([BertModel(model.config)])
     for name in checkpoints.require_fit(model, encoder).missing:

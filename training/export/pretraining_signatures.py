@@ -3,82 +3,16 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
-import os
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from data.storage import files
-from data.text import vocabulary
-from data.text.tokenization import FullTokenizer
-from modeling import objectives
-from modeling.checkpoints import model_folder
-from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
 from training.export.functions import Tensors
 from training.export.serving import Serving, Signatures
-from training.loop.checkpointing import CheckpointManager
-from training.start import description, setup
 
 _MASK = "[MASK]"
-
-
-def check(output_dir: str, objective: str) -> None:
-    """Refuses a model that does not fill masks; its run may say what it is."""
-    found = description.find(output_dir)
-    description.require_kind(output_dir, found, ["pretraining"])
-    made_from = CheckpointManager(output_dir).made_from()
-    objective = made_from.get("objective", objective)
-    if not objectives.get(objective).answers_queries:
-        raise ValueError(
-            "--do_export writes a model that fills in masked words, which "
-            f"--objective={objective} does not predict; leave --do_export out."
-        )
-
-
-def describe(
-    output_dir: str,
-    *,
-    bert_config_file: str,
-    vocab_file: str,
-    init_checkpoint: str | None = None,
-    **said: Any,
-) -> None:
-    """Writes into a finished output_dir what an export needs to know.
-
-    `said` are the other fields of its description. `init_checkpoint` has the
-    weights if the folder has no checkpoint. Raises ValueError if there are no
-    weights, or the vocabulary does not fit.
-    """
-    manager = CheckpointManager(output_dir)
-    step = manager.latest_step()
-    weights = init_checkpoint if step is None else manager.prefix(step)
-    setup.require_weights(output_dir, weights)
-    config = BertConfig.from_json_file(bert_config_file)
-    setup.check_length(said["max_seq_length"], config, bert_config_file)
-    if said["top_k"] > config.vocab_size:
-        raise ValueError(
-            f"--predict_top_k={said['top_k']}, but the model has "
-            f"{config.vocab_size} wordpieces; give fewer."
-        )
-    path = os.path.join(output_dir, model_folder.CONFIG)
-    if step is None or not files.exists(path):
-        files.write_text(path, config.to_json_string())
-    else:
-        setup.check_same_model(output_dir, config)
-    case, whole = said["do_lower_case"], said.get("never_split", ())
-    vocab = FullTokenizer(vocab_file, case, whole).vocab
-    tokens, size = ["[CLS]", "[SEP]", _MASK], config.vocab_size
-    vocabulary.require_tokens(vocab, tokens, vocab_file)
-    vocabulary.require_size(vocab, vocab_file, size, bert_config_file)
-    described = description.PretrainingDescription(
-        task_name="pretraining",
-        kind="pretraining",
-        weights=description.place_of_weights(weights, output_dir),
-        **said,
-    )
-    described.write(output_dir, vocab_file)
 
 
 class PretrainingServing(Serving):

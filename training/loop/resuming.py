@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.storage import manifests
+from data.storage import files, manifests
 from modeling.checkpoints.assign import Variables
 from training.config.run_options import TrainOptions
 from training.devices.strategy import all_workers, num_workers
@@ -49,6 +49,13 @@ def _resumed(
     _warn_of_changes(before, options, start._replace(settings=now))
     step, seen = before.global_step, before.examples_seen
     logging.info("Resuming %s at step %d.", options.output_dir, step)
+    prefix = CheckpointManager(options.output_dir).prefix(step)
+    if seen is None and not files.exists(f"{prefix}.meta"):
+        logging.warning(
+            "%s has no .resume.json, and no .meta as the original's: copy the "
+            "first, too, or the run is not compared with its beginning.",
+            prefix,
+        )
     return start._replace(
         global_step=step,
         examples_seen=step * options.train_batch_size if seen is None else seen,

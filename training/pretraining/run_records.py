@@ -23,6 +23,7 @@ from training.config.pretraining_options import PretrainingOptions
 from training.loop.checkpointing import CheckpointManager
 from training.pretraining import text_size
 from training.start import remembered
+from training.start.description import Description
 
 _LABELS = "next_sentence_labels"
 # Flags without which the variables of a run's model are other ones.
@@ -233,14 +234,23 @@ def of_manifest(path: str) -> dict[str, Any]:
     return manifests.of_shard(path).get("made_from", {})
 
 
-def texts_of(options: PretrainingOptions) -> dict[str, Any]:
-    """Returns the tokenizer's flags of the training records, if left out."""
-    if not options.do_train:
-        return {}
-    path = files.expand_patterns(options.input_file)[0]
-    make = {"do_lower_case": bool, "never_split": tuple}
-    said = {n: make[n](x) for n, x in of_manifest(path).items() if n in make}
-    return remembered.left_out(options, said, path)
+def left_out(
+    options: PretrainingOptions, described: Description | None
+) -> dict[str, Any]:
+    """Returns the flags of the training records that the command leaves out.
+
+    Without a checkpoint that says the length, it is that of an earlier export.
+    """
+    if options.do_train:
+        place = files.expand_patterns(options.input_file)[0]
+        make = {"do_lower_case": bool, "never_split": tuple}
+        known = of_manifest(place)
+    else:
+        place, make = options.train.output_dir, {"max_seq_length": int}
+        known = dict(vars(described)) if described else {}
+        known |= CheckpointManager(place).made_from()
+    said = {n: make[n](x) for n, x in known.items() if n in make}
+    return remembered.left_out(options, said, place)
 
 
 def require_same_objective(options: PretrainingOptions) -> None:
@@ -273,6 +283,7 @@ def made_from(
         "masking": masking or "in the records",
         "separate_documents": options.separate_documents,
         "short_rows_share": options.short_rows_share,
+        "max_seq_length": options.max_seq_length,
         **options.objectives.arguments(options.objective),
     }
     if opened:

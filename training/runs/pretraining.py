@@ -52,14 +52,15 @@ class Run:
 
     def __init__(self, options: PretrainingOptions):
         self._objective = objective = objectives.get(options.objective)
-        options, source, _ = fill(
+        self._options = options
+        self._check_objective()
+        options, source, described = fill(
             *(options, options.needed_files, objective.configure),
             kinds=["pretraining"],
         )
         # Queries are read as the text of the records was.
-        options = options.replace(**run_records.texts_of(options))
-        self._options = options
-        self._check_objective()
+        said = run_records.left_out(options, described)
+        self._options = options = options.replace(**said)
         given = source.read_config(options.bert_config_file)
         given = text_size.with_vocab_size(options, given, source)
         config = objective.configure(given)
@@ -93,10 +94,11 @@ class Run:
                 f"--masking=dynamic masks the records, but {flag} reads them "
                 "without masks; leave --masking out."
             )
-        if options.do_predict and not objective.answers_queries:
+        if options.reads_texts and not objective.answers_queries:
+            name = "--do_predict" if options.do_predict else "--do_export"
             raise ValueError(
-                "--do_predict asks for masked words and pairs of sentences, "
-                f"which {flag} does not predict; leave --do_predict out."
+                f"{name} asks for masked words and pairs of sentences, which "
+                f"{flag} does not predict; leave {name} out."
             )
         run_records.require_same_objective(options)
 
@@ -106,13 +108,20 @@ class Run:
         tokens = [*options.objectives.tokens(options.objective)]
         self._vocab, self._tokenizer, self._queries = {}, None, []
         tokens += ["[SEP]"] * options.separate_documents
-        if options.masking or options.do_predict:
+        if options.masking or options.reads_texts:
             tokens += SPECIAL_TOKENS
-        if options.do_predict:
+        if options.reads_texts:
             tokenizer = load_tokenizer(options, config, source, tokens)
             self._tokenizer, self._vocab = tokenizer, tokenizer.vocab
-            path, length = options.predict_file, options.max_seq_length
-            self._queries = read_queries(path, tokenizer, max_seq_length=length)
+            if options.predict_top_k > config.vocab_size:
+                raise ValueError(
+                    f"--predict_top_k={options.predict_top_k}, but the model "
+                    f"has {config.vocab_size} wordpieces; give fewer."
+                )
+            if options.do_predict:
+                length = {"max_seq_length": options.max_seq_length}
+                asked = options.predict_file, tokenizer
+                self._queries = read_queries(*asked, **length)
         elif tokens:
             path, config_file = options.vocab_file, options.bert_config_file
             self._vocab = vocab = vocabulary.load_vocab(path)
@@ -164,17 +173,30 @@ class Run:
                 answers.Answers(options, model, *asked).write()
         if options.strip_checkpoint:
             self._strip(step)
-        if step == before:
+        folder, has_changed = options.train.output_dir, step != before
+        if options.do_export or (has_changed and description.find(folder)):
+            self._describe(step)
+        if not has_changed:
             return
-        folder = options.train.output_dir
-        if found := description.find(folder):  # an earlier phase is exported
-            length = {"max_seq_length": options.max_seq_length}
-            dataclasses.replace(found, **length).write(folder, None)
         warn = functools.partial(setup.warn_of_earlier, folder, step)
         if not options.strip_checkpoint and STRIPPED_NAME not in origin:
             warn("--strip_checkpoint", f"{STRIPPED_NAME}.index")
         if not options.do_predict:
             warn("--do_predict", answers.RESULTS)
+
+    def _describe(self, step: int) -> None:
+        """Writes what an export, of this or an earlier phase, needs to know."""
+        options, start = self._options, self._start
+        folder, weights = options.train.output_dir, f"model.ckpt-{step}"
+        description.PretrainingDescription(
+            task_name="pretraining",
+            kind="pretraining",
+            max_seq_length=options.max_seq_length,
+            do_lower_case=options.do_lower_case,
+            never_split=options.never_split,
+            top_k=options.predict_top_k,
+            weights=weights if step else start.origin["init_checkpoint"],
+        ).write(folder, None)
 
     def _vocabularies(self) -> dict[str, str]:
         """Checksum of a vocabulary -> who has it, see `run_records`."""
@@ -318,7 +340,8 @@ class Run:
         # In an evaluation, no row is short, and all positions are predicted.
         for name in "short_rows_share", "num_predicted_positions":
             now.pop(name, None)
-        now.pop("vocab_sha256", None)
+        for name in "vocab_sha256", "max_seq_length":  # compared already
+            now.pop(name, None)
         records = now.pop("records_sha256", "")
         if before and records == before.get("records_sha256"):
             run_records.warn_of_trained_text()

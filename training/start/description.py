@@ -167,6 +167,10 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
 
     top_k: int
 
+    def options(self) -> dict[str, Any]:
+        """See `Description.options`; the length is an export's."""
+        return super().options() | {"predict_top_k": self.top_k}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorDescription(Description, kinds=("vectors",)):

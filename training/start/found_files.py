@@ -111,7 +111,7 @@ def fill(
         if described and described.weights and not is_named:
             # An earlier command, or a conversion, said which weights it is
             # about.
-            source = Source(model_folder.place_of(run, described.weights))
+            source = Source(model_folder.described_weights(run))
             source.require()
             changed["init_checkpoint"] = source.path
         _require_no_other_model(options, source)

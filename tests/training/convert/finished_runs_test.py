@@ -162,6 +162,19 @@ def test_what_it_cannot_know_it_asks_for(goldens, tmp_path):
         refused(message, *places, FileNotFoundError, kind="tagging")
 
 
+def test_flags_about_a_head_are_refused_where_there_is_none(goldens, tmp_path):
+    (tmp_path / "labels.txt").write_text("a\n")
+    flags = {"kind": "tagging", "labels_file": str(tmp_path / "labels.txt")}
+    files = {
+        "bert_config_file": str(goldens / "bert_config.json"),
+        "vocab_file": str(goldens / "vocab.txt"),
+    }
+    for name, value in flags.items():
+        message = f"--{name}={value}: .* no output layer .*leave the flag out"
+        places = goldens / "model/trained", tmp_path / "target"
+        refused(message, *places, **files, **{name: value})
+
+
 def test_a_head_on_a_frozen_encoder_is_refused(goldens, tmp_path):
     head = {"feature_based": "second_to_last", "head": "linear"}
     (tmp_path / "out").mkdir()

@@ -11,14 +11,16 @@ from data.records.feature_spec import encode_examples, pretraining_features
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.support.model_folder_support import load_weights
+from tests.support.pretraining_support import make_options
 from tests.support.serving_support import (
     INPUTS,
     assert_served_alike,
     close,
     export,
 )
-from training.export import pretraining_signatures, saved_model
+from training.export import saved_model
 from training.export.predictor import Predictor
+from training.runs import pretraining
 
 TEXTS = [
     "The man [MASK] to the [MASK].",
@@ -30,17 +32,17 @@ TEXTS = [
 LENGTH = 24
 
 
-def describe(goldens, folder, **weights):
+def describe(goldens, folder, init_checkpoint):
     """Writes what --do_export adds to a folder of pretraining."""
-    pretraining_signatures.describe(
-        str(folder),
-        bert_config_file=str(goldens / "first_layer.json"),
+    options = make_options(goldens, folder).replace(
         vocab_file=str(goldens / "vocab.txt"),
-        do_lower_case=True,
         max_seq_length=LENGTH,
-        top_k=3,
-        **weights,
+        predict_top_k=3,
+        do_train=False,
+        do_export=True,
+        init_checkpoint=init_checkpoint,
     )
+    pretraining.run(options)
 
 
 @pytest.fixture(scope="module")
@@ -155,4 +157,4 @@ def test_a_plain_session_fills_alike(finished, signatures, tmp_path):
 
 def test_a_folder_without_weights_is_refused(goldens, tmp_path):
     with pytest.raises(ValueError, match="holds no checkpoint; train first"):
-        describe(goldens, tmp_path)
+        describe(goldens, tmp_path, init_checkpoint=None)

@@ -96,6 +96,20 @@ def test_a_run_remembers_what_it_began_with(resume, caplog):
     assert not caplog.messages  # `Start` says that it is not used
 
 
+def test_a_copy_without_its_resume_point_is_not_taken_for_the_originals(
+    resume, tmp_path, caplog
+):
+    resume()
+    folder = str(tmp_path / "before")
+    (tmp_path / "before/model.ckpt-7.resume.json").unlink()
+    options = TrainOptions(output_dir=folder, num_train_steps=10)
+    for number in 1, 1:  # the second has what the original's have
+        again = {"weight": tf.Variable([1.0, 2.0])}, options, ResumePoint(0)
+        resuming.resume(CheckpointManager(folder), *again)
+        assert caplog.text.count("has no .resume.json, and no .meta") == number
+        (tmp_path / "before/model.ckpt-7.meta").touch()
+
+
 def test_a_run_that_goes_on_in_another_arithmetic_says_so(resume, caplog):
     half = {"arithmetic": "bfloat16"}
     # Written before the arithmetic was: nothing is known of it.

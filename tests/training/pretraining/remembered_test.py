@@ -11,7 +11,6 @@ from tests.data.pretraining.support import recipe_of, write
 from tests.support import fork_server
 from tests.support.model_folders import description_of
 from tests.support.pretraining_support import make_options
-from training.export import pretraining_signatures
 from training.runs import pretraining
 
 
@@ -86,7 +85,7 @@ def test_the_command_that_trains_reads_queries_as_its_records_were(
 def test_the_command_that_trains_exports_what_its_records_were(
     finished, tmp_path
 ):
-    fork_server.python(
+    done = fork_server.python(
         *("run_pretraining.py", "--do_train", "--do_export"),
         *("--export_signatures=ids", f"--export_dir={tmp_path}/export"),
         f"--input_file={finished.input_file}",
@@ -98,6 +97,7 @@ def test_the_command_that_trains_exports_what_its_records_were(
     )
     described = json.loads((tmp_path / "out/task.json").read_text())
     assert described["do_lower_case"] is False
+    assert done.stderr.count("--do_lower_case=False, as ") == 1
 
 
 def test_a_later_command_splits_text_as_the_records_were(
@@ -227,36 +227,42 @@ def test_what_an_earlier_command_left_does_not_describe_the_model(
 
 
 def test_an_export_that_cannot_be_leaves_the_folder_alone(trained, tmp_path):
-    out = tmp_path / "out"
-    facts = {
-        "bert_config_file": str(out / "bert_config.json"),
-        "vocab_file": str(out / "vocab.txt"),
-        "do_lower_case": False,
-        "never_split": (),
-    }
-    for flag, length, top_k in (
-        ("max_seq_length", 129, 5),  # of 128 positions
-        ("predict_top_k", 32, 1201),
+    later = trained.replace(do_train=False, do_export=True, given=None)
+    for changes in (
+        {"max_seq_length": 129},  # of 128 positions
+        {"predict_top_k": 1201},
     ):
-        with pytest.raises(ValueError, match=f"--{flag}="):
-            pretraining_signatures.describe(
-                str(out), max_seq_length=length, top_k=top_k, **facts
-            )
-        assert not (out / "task.json").exists()
+        with pytest.raises(ValueError, match=f"--{min(changes)}="):
+            pretraining.run(later.replace(**changes))
+        assert not (tmp_path / "out/task.json").exists()
+
+
+def test_a_later_command_has_the_length_of_the_records(
+    trained, tmp_path, logged
+):
+    """A length that a command gives is for this command alone."""
+    later = trained.replace(do_train=False, do_export=True, max_seq_length=128)
+    given = later.replace(given=frozenset({"max_seq_length"}))
+    for command, length in (later, 64), (given, 128), (later, 64):
+        pretraining.run(command)
+        described = json.loads((tmp_path / "out/task.json").read_text())
+        assert (described["max_seq_length"], described["top_k"]) == (length, 5)
+    assert logged.text.count("--max_seq_length=64, as ") == 2
+    assert "with 64; this command uses 128" in logged.text
 
 
 def test_a_model_of_another_kind_or_objective_is_not_exported(
-    trained, tmp_path, monkeypatch
+    trained, monkeypatch
 ):
-    out = str(tmp_path / "out")
-    pretraining_signatures.check(out, "bert")
+    later = trained.replace(do_train=False, do_export=True)
+    facts = {"objective": "left_to_right"}
     monkeypatch.setattr(
-        pretraining_signatures.CheckpointManager,
-        "made_from",
-        lambda self: {"objective": "left_to_right"},
+        pretraining.CheckpointManager, "made_from", lambda self: facts
     )
     with pytest.raises(ValueError, match="--objective=left_to_right"):
-        pretraining_signatures.check(out, "bert")
+        pretraining.run(later)
+    with pytest.raises(ValueError, match="predict; leave --do_export out"):
+        pretraining.run(later.replace(**facts))
 
 
 def test_the_objective_that_a_run_had_is_named(trained, monkeypatch):

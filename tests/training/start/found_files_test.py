@@ -192,7 +192,7 @@ def test_weights_that_are_gone_are_named(goldens, out):
     gone = dataclasses.replace(described, weights="/gone/model.ckpt-1")
     gone.write(str(out), None)
     options = squad_support.make_options(goldens, out, init_checkpoint=None)
-    with pytest.raises(FileNotFoundError, match="/gone/model.ckpt-1"):
+    with pytest.raises(FileNotFoundError, match="names .* /gone/mod.*gone"):
         found_files.fill(options)
 
 
