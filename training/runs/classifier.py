@@ -19,6 +19,7 @@ from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions, TaskOptions
+from training.devices.strategy import check_batch_sizes
 from training.finetuning import calibrating, earlier_model, explaining
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.distilling import Teacher
@@ -114,6 +115,8 @@ class Run:
         self._is_pair = None  # whether the examples have two texts
         # `train`, `eval` and `predict` -> sets that exist, if asked for
         self._sets = {} if inputs else self._existing_sets(config)
+        sizes = [f"{name}_batch_size" for name, x in self._sets.items() if x]
+        check_batch_sizes(options.finetuning, sizes)
         metrics.check(task.metrics, task.kind, task.labels)
         frozen = options.feature_based
         if options.calibrate:
@@ -278,8 +281,6 @@ class Run:
         return Finetuning(
             self._start,
             num_choices=len(task.labels) if task.kind == "choice" else 1,
-            batch_sizes=["eval_batch_size"] * bool(inputs.dev)
-            + ["predict_batch_size"] * bool(inputs.test),
             pooling=options.long_text.pooling,
             distillation=self._teacher.distillation,
             begin=self._describe,

@@ -18,6 +18,7 @@ from modeling.checkpoints import tf1
 from modeling.embeddings import require_pairs
 from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
+from training.devices.strategy import check_batch_sizes
 from training.finetuning import answers
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.distilling import Teacher
@@ -74,6 +75,9 @@ class Run:
         names = ("train_file", "predict_file")
         inputs = {name: getattr(options, name) for name in names}
         check_outputs(options.output_dir, inputs, (*_RESULTS, *_RECORDS))
+        sizes = ["train_batch_size"] * options.do_train
+        sizes += ["predict_batch_size"] * bool(options.predict_data)
+        check_batch_sizes(options.finetuning, sizes)
         self._teacher = Teacher(options, self._tokenizer)
         head, pads = {"head": options.head}, options.score_padding
         self._start = Start(
@@ -226,7 +230,6 @@ class Run:
         threshold = self._options.answers.null_score_diff_threshold
         return Finetuning(
             self._start,
-            batch_sizes=["predict_batch_size"] * bool(self.scorer),
             distillation=self._teacher.distillation,
             begin=functools.partial(self.describe, threshold),
         )
