@@ -7,7 +7,6 @@ import os
 from absl import logging
 
 from data.records.input_pipeline import RecordFiles, open_records
-from data.settings import names_of
 from data.squad import window_options
 from data.squad.articles import SquadArticles
 from data.squad.examples import SquadReport
@@ -36,11 +35,7 @@ _RESULTS = (
 )
 _RECORDS = ("train.tf_record", "eval.tf_record")
 # Flags on which the best threshold depends.
-_RULES = {
-    *("do_lower_case", "never_split"),
-    *names_of(window_options.WindowOptions),
-    *names_of(window_options.AnswerOptions),
-} - {"version_2_with_negative"}
+_RULES = answers.RULES - {"version_2_with_negative"}
 
 
 def run(options: SquadOptions) -> None:
@@ -238,7 +233,7 @@ class Run:
         """Writes what the model is made with; "" = its training begins."""
         options, rules, found = self._options, self._options.answers, {}
         known, is_trained = self._described, self._start.manager.steps()
-        path = os.path.join(options.output_dir, answers.THRESHOLD_FILE)
+        path = os.path.join(options.output_dir, window_options.THRESHOLD_FILE)
         if options.find_null_threshold and not self._changed_rules:
             found["null_score_diff_threshold"] = threshold
         if description.keep(options, known, weights, **found):
