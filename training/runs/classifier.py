@@ -115,8 +115,6 @@ class Run:
         self._is_pair = None  # whether the examples have two texts
         # `train`, `eval` and `predict` -> sets that exist, if asked for
         self._sets = {} if inputs else self._existing_sets(config)
-        sizes = [f"{name}_batch_size" for name, x in self._sets.items() if x]
-        check_batch_sizes(options.finetuning, sizes)
         metrics.check(task.metrics, task.kind, task.labels)
         frozen = options.feature_based
         if options.calibrate:
@@ -159,7 +157,7 @@ class Run:
         return task
 
     def _existing_sets(self, config: BertConfig) -> dict[str, list[str]]:
-        """The sets that are asked for, each of which has an example."""
+        """The sets that are asked for, each with an example; checks batches."""
         options, task, sets = self.options, self.task, {}
         works = {
             "train": (options.do_train, task.train_sets[:1]),
@@ -192,6 +190,8 @@ class Run:
                     f"--task_name={task.name} has no set for --do_{name}, only "
                     f"{', '.join(has)}."
                 )
+        sizes = [f"{name}_batch_size" for name, found in sets.items() if found]
+        check_batch_sizes(options.finetuning, sizes)
         return sets
 
     def make_records(self, folder: str = "") -> Inputs:
