@@ -82,7 +82,11 @@ def main() -> None:
     folder, models = Path(options.output_dir), _models(options, data)
     require_known("models", options.models, models)
     require_known("tasks", options.tasks, TASKS)
-    require_same(folder, **tasks.checksums(data))
+    sums = tasks.checksums(data)
+    if place := options.subjectivity_dir:
+        paths = (f"{place}/{part}.csv" for part in ("train", "dev"))
+        sums["subjectivity_dir"] = [*map(files.sha256, paths)]
+    require_same(folder, **sums)
     for name, task in itertools.product(models, _tasks(options, data)):
         if options.models and name not in options.models:
             continue

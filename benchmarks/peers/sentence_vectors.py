@@ -5,6 +5,7 @@ Both sides read the same rows, in batches, epochs, rates and seeds that are
 equal; their vectors are scored by the same function.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -24,7 +25,7 @@ from data.settings import Settings, setting
 from data.squad.articles import SquadData
 from data.squad.examples import read_examples
 from data.storage import files
-from data.storage.json_files import open_json_lines, read_json, write_json
+from data.storage.json_files import read_json, write_json
 from data.tasks.examples import TextExample
 from data.vectors import retrieval
 from data.vectors.text_sets import PAIR, TextOptions, TextSets
@@ -112,14 +113,14 @@ def measure(options, task):
     """Side -> its scores, one mapping of metrics for each seed."""
     folder, wanted = Path(options.output_dir, task), TASKS[task]
     for part in "train", "dev":
-        rows = examples(task, part, options.data)
-        path = folder.with_name(f"{task}_{part}.jsonl")
-        with open_json_lines(str(path)) as write:
-            for row in rows:
-                score = {} if row.score is None else {"score": row.score}
-                write(dict(zip(PAIR, row.texts, strict=True)) | score)
-        same = {f"{task}_{part}": files.sha256(str(path))}
+        rows, text = examples(task, part, options.data), ""
+        for row in rows:
+            score = {} if row.score is None else {"score": row.score}
+            values = dict(zip(PAIR, row.texts, strict=True)) | score
+            text += json.dumps(values) + "\n"
+        same = {f"{task}_{part}": hashlib.sha256(text.encode()).hexdigest()}
         require_same(options.output_dir, **same)
+        files.write_text(f"{options.output_dir}/{task}_{part}.jsonl", text)
     pairs = retrieval.pair_set(rows)
     texts = folder.with_name(f"{task}_texts.json")
     write_json(str(texts), list(pairs.texts))

@@ -14,6 +14,10 @@ from absl import logging
 
 from data.storage import files
 
+EMPTY_SET = (
+    "the %s set is empty, expected at least one row; lines end with a line "
+    "feed, not with a carriage return alone."
+)
 # What may separate cells: the usual one first, with its name.
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 # Most characters of a quoted cell, to limit the memory of an unclosed quote.

@@ -18,7 +18,7 @@ from absl import logging
 from data import metrics
 from data.tasks import rows
 from data.tasks.examples import Example, InputExample
-from data.tasks.rows import Column, Row
+from data.tasks.rows import EMPTY_SET, Column, Row
 
 # What is predicted: one label for a text or pair, a number, any number of
 # labels, one of several texts, or a label for each word.
@@ -136,11 +136,7 @@ class Task:
                 text += " Or draw it from the train set: --dev_share=0.1."
             raise FileNotFoundError(text) from error
         if not count:
-            raise ValueError(
-                f"--task_name={self.name}: the {set_name} set is empty, "
-                "expected at least one row; lines end with a line feed, not "
-                "with a carriage return alone."
-            )
+            raise ValueError(f"--task_name={self.name}: {EMPTY_SET % set_name}")
         if empty:
             # Some real sets, such as QQP, have a few. They are kept because a
             # test set must be complete. Many of them mean a wrong column.

@@ -9,7 +9,7 @@ import numpy as np
 from data.settings import Settings, optional, setting, switch
 from data.tasks import get_task, rows
 from data.tasks.examples import TextExample
-from data.tasks.rows import Column, Row
+from data.tasks.rows import EMPTY_SET, Column, Row
 from data.tasks.table_files import TableFiles
 
 TABLES = ("tsv", "csv", "jsonl")
@@ -109,7 +109,7 @@ class TextSets:
                 example.vector = self.vectors[number]
             yield example
         if number < 0:
-            raise ValueError(f"--task_name={name}: {set_name} set is empty.")
+            raise ValueError(f"--task_name={name}: {EMPTY_SET % set_name}")
 
     def _glue(self, set_name: str) -> Iterator[TextExample]:
         name, data_dir = self.options.task_name, self.options.data_dir

@@ -206,6 +206,14 @@ def test_both_sides_train_vectors_on_the_rows_of_glue(tmp_path):
     found = sentence_vectors.examples("sts", "train", tmp_path)
     # The scores of STS-B are 0 to 5, those of a cosine 0 to 1.
     assert found == [TextExample(("A man runs.", "A man walks."), 0.5)]
+    given = {"data": str(tmp_path), "output_dir": str(tmp_path / "out")}
+    options = sentence_vectors.Options(**given, checkpoint="", tasks=("sts",))
+    written = tmp_path / "out/sts_train.jsonl"
+    for train in text, text.replace("runs", "ran"):
+        (folder / "train.tsv").write_text(train)
+        with pytest.raises((ValueError, OSError), match="dev.tsv|another sts_"):
+            sentence_vectors.measure(options, "sts")
+        assert "A man runs." in written.read_text()
 
 
 def test_an_unknown_task_of_vectors_is_refused():

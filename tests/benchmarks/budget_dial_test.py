@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.budget import dial, hour
 from benchmarks.budget.dial import DialOptions, Model
+from benchmarks.budget.hour import HourOptions
 from benchmarks.budget.inputs import Inputs
 from data.storage.json_files import write_json
 from studies.engine.study_options import StudyData
@@ -110,6 +111,28 @@ def test_another_text_in_the_same_folder_is_refused(
     (tmp_path / "text.txt").write_text(f"Another one.\n{TEXT}")
     with pytest.raises(ValueError, match="out was begun with another text;"):
         dial.main()
+
+
+def test_other_sentences_in_the_same_folder_are_refused(monkeypatch, tmp_path):
+    given = {
+        StudyData: StudyData(),
+        HourOptions: HourOptions(
+            output_dir=str(tmp_path / "out"),
+            vocab_file=__file__,
+            texts=(__file__,),
+            updates_per_minute=1.0,
+            subjectivity_dir=str(tmp_path),
+        ),
+    }
+    monkeypatch.setattr(hour.flags, "read", lambda x: given[x])
+    monkeypatch.setattr(hour.program, "load_tensorflow", lambda: None)
+    monkeypatch.setattr(hour, "_tasks", lambda *_: [])
+    for part in "train", "dev":
+        (tmp_path / f"{part}.csv").write_text("text,label\n")
+    hour.main()
+    (tmp_path / "dev.csv").write_text("text,label\nGood,1\n")
+    with pytest.raises(ValueError, match="out was begun with another subjec"):
+        hour.main()
 
 
 def test_a_run_that_was_stopped_is_not_in_the_table(tmp_path):

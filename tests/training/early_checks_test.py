@@ -38,6 +38,7 @@ def refused_questions(goldens, tmp_path, message, **changes):
 
 METRIC = {"kind": "single", "metrics": ["f2"]}
 HEAD = "has no output_weights and output_bias"
+PARTS = {"train_batch_size": 7, "gradient_accumulation_steps": 2}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ HEAD = "has no output_weights and output_bias"
         ({"init_checkpoint": "/no/bert.ckpt"}, "^/no/bert.ckpt: no checkpoint"),
         ({"task_options": METRIC}, "--metrics=f2: .*classification are acc"),
         ({"class_weights": {"l9": 2.0}}, "--class_weights .*'l9'.*l0, l1"),
+        (PARTS, "--train_batch_size=7 cannot be divided among 2 parts"),
         # A head that is not trained.
         ({"do_train": False}, f"{HEAD} for this task"),
         ({"do_train": False, "init_checkpoint": None}, "no checkpoint; train"),
@@ -177,6 +179,7 @@ def test_several_tasks_are_refused_before_any(
     [
         ({"train_file": "/no.json"}, "^/no.json: no such SQuAD file"),
         ({"predict_file": "/no.json"}, "^/no.json: no such SQuAD file"),
+        (PARTS, "--train_batch_size=7 cannot be divided among 2 parts"),
         (
             {"do_train": False, "init_checkpoint": "model/trained"},
             "has no cls/squad/output_weights and cls/squad/output_bias for",

@@ -10,13 +10,14 @@ import hashlib
 import os
 import pathlib
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from data.records.shard import Shard
+from data.settings import Settings
 from modeling.kernels import Form, has_gpu
 from modeling.kernels.recomputation import divided
 from training.config.run_options import DeviceOptions, dtype_policy
@@ -288,15 +289,27 @@ def inference_form(
     return Form.STANDARD
 
 
-def check_batch_size(flag: str, size: int, parts: int) -> None:
-    """Raises ValueError for a global batch that has no equal parts."""
-    if size % parts:
-        below, above = size // parts * parts, (size // parts + 1) * parts
-        nearest = f"{below} or {above}" if below else f"{above}"
-        raise ValueError(
-            f"--{flag}={size} cannot be divided among {parts} parts "
-            f"(devices x micro-batches); the nearest sizes are {nearest}."
-        )
+def check_batch_sizes(
+    options: Settings, names: Iterable[str], flag: str = ""
+) -> int:
+    """Refuses batches that have no equal parts; returns the number of devices.
+
+    `names` are fields of `options`; the error names the field, or `flag`.
+    """
+    count = create_strategy(options.device).num_replicas_in_sync
+    for name in names:
+        size, parts = options.find(name), count
+        if name == "train_batch_size":
+            parts *= options.find("gradient_accumulation_steps")
+        if size % parts:
+            below, above = size // parts * parts, (size // parts + 1) * parts
+            nearest = f"{below} or {above}" if below else f"{above}"
+            raise ValueError(
+                f"--{flag or name}={size} cannot be divided among {parts} "
+                "parts (devices x micro-batches); the nearest sizes are "
+                f"{nearest}."
+            )
+    return count
 
 
 def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:

@@ -1,6 +1,5 @@
 """Converts the outputs of a SQuAD model to answers; writes and scores them."""
 
-import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,17 +8,24 @@ import numpy as np
 from absl import logging
 
 from data.progress import tracked
+from data.settings import names_of
+from data.squad import window_options
 from data.squad.answers import predict
 from data.squad.page import write_page
 from data.squad.predictions import Prediction, write_files
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
-from data.squad.window_options import THRESHOLD_FILE
 from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
 from training.config.squad_options import SquadOptions
 from training.loop import events
 from training.start import description
 
+# Flags by which a model answers, beside the threshold.
+RULES = {
+    *("do_lower_case", "never_split"),
+    *names_of(window_options.WindowOptions),
+    *names_of(window_options.AnswerOptions),
+} - {"null_score_diff_threshold"}
 # The score of padding, which is never among the n best.
 _LOWEST = -1e9
 
@@ -140,7 +146,7 @@ class QuestionScorer:
         scored = [x for x in predictions if self._score(at_zero, x, 0.0)]
         found, results = find_best_thresholds(scored), at_zero.results()
         threshold = found["best_f1_thresh"]
-        path = os.path.join(self._output_dir, THRESHOLD_FILE)
+        path = os.path.join(self._output_dir, window_options.THRESHOLD_FILE)
         if self._changed:
             logging.warning(
                 "%s does not keep this threshold, because --%s differs from "
@@ -170,9 +176,7 @@ class QuestionScorer:
             results["null_score_diff_threshold"] = threshold
         results |= found
         facts = {"global_step": step, "file": self.questions.data.name}
-        facts |= dataclasses.asdict(self._options.answers)
-        del facts["null_score_diff_threshold"]
-        facts |= dataclasses.asdict(self.questions.options)
+        facts |= {name: self._options.find(name) for name in sorted(RULES)}
         write_json(os.path.join(folder, "metrics.json"), facts | results)
         self.step = step
         lines = [f"\n  {name} = {x:.6g}" for name, x in results.items()]
@@ -185,7 +189,7 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
     --find_null_threshold wrote them; {} = no file. Raises ValueError if the
     file is damaged or has no threshold.
     """
-    path = os.path.join(output_dir, THRESHOLD_FILE)
+    path = os.path.join(output_dir, window_options.THRESHOLD_FILE)
     name = "null_score_diff_threshold"
     remedy = f"remove it, or pass --{name}"
     saved = find_json(path, (name,), remedy)
@@ -214,7 +218,7 @@ def known_threshold(options: SquadOptions, step: int) -> float:
     if not saved:
         found = description.find(output_dir)
         return found.null_score_diff_threshold if found else 0.0
-    path = os.path.join(output_dir, THRESHOLD_FILE)
+    path = os.path.join(output_dir, window_options.THRESHOLD_FILE)
     threshold = saved["null_score_diff_threshold"]
     found_at = saved.get("global_step")
     text = (

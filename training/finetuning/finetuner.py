@@ -2,7 +2,7 @@
 
 import functools
 import gc
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,7 @@ from modeling import checkpoints
 from modeling.losses import Distillation
 from training.config.finetuning_options import FinetuningOptions
 from training.config.run_options import TrainOptions
-from training.devices.strategy import check_batch_size, create_strategy, is_tpu
+from training.devices.strategy import create_strategy, is_tpu
 from training.finetuning.predictions import ExampleScores
 from training.inference import OutputCollector
 from training.loop.steps import trimming, with_fusion
@@ -51,7 +51,6 @@ class Finetuning:
       start: what the run begins with. Its configuration, head and labels are
         written to output_dir.
       num_choices: C, inputs of one example.
-      batch_sizes: fields of options to check, such as `eval_batch_size`.
       pooling: see `long_text.pool`, if examples have several windows.
       make_batches: returns the batches to train on; None =
         `length_batches.training_batches`, also for the arguments.
@@ -63,16 +62,14 @@ class Finetuning:
         and a head drawn from the seed.
       first: the weights of init_checkpoint; None = not loaded.
       manager: writes the checkpoints in output_dir.
-      num_devices: devices that share each batch.
 
-    Raises ValueError or OSError if a batch size or output_dir cannot be used.
+    Raises ValueError or OSError if output_dir cannot be used.
     """
 
     def __init__(
         self,
         start: Start,
         num_choices: int = 1,
-        batch_sizes: Collection[str] = (),
         pooling: str = "",
         make_batches: Callable[..., tf.data.Dataset] | None = None,
         distillation: Distillation | None = None,
@@ -84,9 +81,6 @@ class Finetuning:
         self.options = options
         self._pooling, self._begin = pooling, begin
         self._strategy = create_strategy(options.device)
-        self.num_devices = self._strategy.num_replicas_in_sync
-        for name in batch_sizes:
-            check_batch_size(name, getattr(options, name), self.num_devices)
         self.first, self.manager = start.first, start.manager
         self._before = start.manager.latest_step() or 0
         start.keep()

@@ -19,7 +19,6 @@ from training.config.run_options import TrainOptions
 from training.devices import preemption
 from training.devices.strategy import (
     all_workers,
-    check_batch_size,
     distribute,
     kind_of,
     num_workers,
@@ -42,9 +41,6 @@ class Trainer:
         end. It is called again when a run resumes, because the run may have
         been stopped there. True = save and stop training.
       clock: returns seconds; measures num_train_minutes.
-
-    Raises:
-      ValueError: the batch cannot be divided into equal parts.
     """
 
     def __init__(
@@ -56,9 +52,6 @@ class Trainer:
     ):
         self._strategy = tf.distribute.get_strategy()
         self._clock = clock
-        parts = self._strategy.num_replicas_in_sync
-        parts *= options.gradient_accumulation_steps
-        check_batch_size("train_batch_size", options.train_batch_size, parts)
         self._options = options
         self._evaluate = evaluate
         self._manager = CheckpointManager(

@@ -22,7 +22,7 @@ from modeling.checkpoints.model_folder import DESCRIPTION, chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.config.run_options import DeviceOptions
 from training.devices.strategy import (
-    check_batch_size,
+    check_batch_sizes,
     check_together,
     create_strategy,
 )
@@ -153,12 +153,10 @@ def _open(
         )
     options = _filled(options)
     classifier.check_tables(options, options.output_dir)
-    parts = create_strategy(options.finetuning.device).num_replicas_in_sync
-    parts *= options.find("gradient_accumulation_steps")
     planned = list(trials_of(options, trials))
     flag = "trial_batch_sizes" if trials.batch_sizes else "train_batch_size"
     for trial in planned:
-        check_batch_size(flag, trial.find("train_batch_size"), parts)
+        check_batch_sizes(trial.finetuning, ["train_batch_size"], flag)
     begun = _begun(options)
     new = (trial for trial in planned if _name(trial) not in begun)
     first = next(new, planned[0]).replace(do_predict=options.do_predict)

@@ -19,6 +19,7 @@ from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions, TaskOptions
+from training.devices.strategy import check_batch_sizes
 from training.finetuning import calibrating, earlier_model, explaining
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.distilling import Teacher
@@ -156,7 +157,7 @@ class Run:
         return task
 
     def _existing_sets(self, config: BertConfig) -> dict[str, list[str]]:
-        """The sets that are asked for, each of which has an example."""
+        """The sets that are asked for, each with an example; checks batches."""
         options, task, sets = self.options, self.task, {}
         works = {
             "train": (options.do_train, task.train_sets[:1]),
@@ -189,6 +190,8 @@ class Run:
                     f"--task_name={task.name} has no set for --do_{name}, only "
                     f"{', '.join(has)}."
                 )
+        sizes = [f"{name}_batch_size" for name, found in sets.items() if found]
+        check_batch_sizes(options.finetuning, sizes)
         return sets
 
     def make_records(self, folder: str = "") -> Inputs:
@@ -278,8 +281,6 @@ class Run:
         return Finetuning(
             self._start,
             num_choices=len(task.labels) if task.kind == "choice" else 1,
-            batch_sizes=["eval_batch_size"] * bool(inputs.dev)
-            + ["predict_batch_size"] * bool(inputs.test),
             pooling=options.long_text.pooling,
             distillation=self._teacher.distillation,
             begin=self._describe,

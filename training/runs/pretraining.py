@@ -217,15 +217,14 @@ class Run:
         """Opens and checks the records to train on and to be scored by."""
         options, start, train, dev = self._options, self._start, None, None
         evaluates = options.do_train and options.train.eval_every_steps
+        sizes = ["train_batch_size"] * options.do_train
+        sizes += ["eval_batch_size"] * bool(options.do_eval or evaluates)
+        devices.check_batch_sizes(options, sizes)
         of_model = options, start.config, self._vocab, self._vocabularies()
         if options.do_train:
             train = run_records.open_records(options.input_file, *of_model)
             text_size.log_size(options, train.count)
         if options.do_eval or evaluates:
-            count = self._strategy.num_replicas_in_sync
-            devices.check_batch_size(
-                "eval_batch_size", options.eval_batch_size, count
-            )
             dev = train
             if options.eval_file or not train:
                 patterns = options.eval_file or options.input_file

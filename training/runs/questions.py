@@ -7,7 +7,6 @@ import os
 from absl import logging
 
 from data.records.input_pipeline import RecordFiles, open_records
-from data.settings import names_of
 from data.squad import window_options
 from data.squad.articles import SquadArticles
 from data.squad.examples import SquadReport
@@ -18,6 +17,7 @@ from modeling.checkpoints import tf1
 from modeling.embeddings import require_pairs
 from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
+from training.devices.strategy import check_batch_sizes
 from training.finetuning import answers
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.distilling import Teacher
@@ -35,11 +35,7 @@ _RESULTS = (
 )
 _RECORDS = ("train.tf_record", "eval.tf_record")
 # Flags on which the best threshold depends.
-_RULES = {
-    *("do_lower_case", "never_split"),
-    *names_of(window_options.WindowOptions),
-    *names_of(window_options.AnswerOptions),
-} - {"version_2_with_negative"}
+_RULES = answers.RULES - {"version_2_with_negative"}
 
 
 def run(options: SquadOptions) -> None:
@@ -74,6 +70,9 @@ class Run:
         names = ("train_file", "predict_file")
         inputs = {name: getattr(options, name) for name in names}
         check_outputs(options.output_dir, inputs, (*_RESULTS, *_RECORDS))
+        sizes = ["train_batch_size"] * options.do_train
+        sizes += ["predict_batch_size"] * bool(options.predict_data)
+        check_batch_sizes(options.finetuning, sizes)
         self._teacher = Teacher(options, self._tokenizer)
         head, pads = {"head": options.head}, options.score_padding
         self._start = Start(
@@ -226,7 +225,6 @@ class Run:
         threshold = self._options.answers.null_score_diff_threshold
         return Finetuning(
             self._start,
-            batch_sizes=["predict_batch_size"] * bool(self.scorer),
             distillation=self._teacher.distillation,
             begin=functools.partial(self.describe, threshold),
         )
@@ -235,7 +233,7 @@ class Run:
         """Writes what the model is made with; "" = its training begins."""
         options, rules, found = self._options, self._options.answers, {}
         known, is_trained = self._described, self._start.manager.steps()
-        path = os.path.join(options.output_dir, answers.THRESHOLD_FILE)
+        path = os.path.join(options.output_dir, window_options.THRESHOLD_FILE)
         if options.find_null_threshold and not self._changed_rules:
             found["null_score_diff_threshold"] = threshold
         if description.keep(options, known, weights, **found):

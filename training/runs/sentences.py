@@ -21,7 +21,7 @@ from modeling.checkpoints import tf1
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.objectives.sentence_vectors import SentenceEncoder
 from training.config.vector_options import SentenceOptions
-from training.devices.strategy import check_batch_size
+from training.devices.strategy import check_batch_sizes
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
@@ -92,6 +92,15 @@ class Run:
     def _open_sets(self) -> None:
         """Reads the sets that the run needs."""
         options, path = self._options, self._options.texts.teacher_vectors
+        sizes = ["train_batch_size"] * options.do_train
+        sizes += ["eval_batch_size"] * (options.do_eval or options.watches)
+        count = check_batch_sizes(options.finetuning, sizes)
+        if options.finetuning.train.xla and count > 1:
+            raise ValueError(
+                "--xla compiles the gradient of one device, but "
+                f"{count} devices exchange their vectors within it; leave it "
+                "out."
+            )
         if options.do_train:
             self._train = train = options.train_set
             scores = (x.score for x in train.examples("train"))
@@ -187,21 +196,11 @@ class Run:
                 seed=train.seed,
             )
         batches = {"num_texts": num_texts, "distinct": distinct}
-        model = Finetuning(
+        return Finetuning(
             self._start,
-            batch_sizes=["eval_batch_size"] * bool(self._dev),
             make_batches=functools.partial(text_batches, **batches),
             begin=self._describe,
         )
-        parts = model.num_devices * train.gradient_accumulation_steps
-        check_batch_size("train_batch_size", train.train_batch_size, parts)
-        if train.xla and model.num_devices > 1:
-            raise ValueError(
-                "--xla compiles the gradient of one device, but "
-                f"{model.num_devices} devices exchange their vectors within "
-                "it; leave it out."
-            )
-        return model
 
     def _describe(self, weights: str = "") -> None:
         """Writes what the model is made with; "" = its training begins."""

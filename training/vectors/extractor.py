@@ -49,10 +49,8 @@ def open_strategy(options: Options, flag: str) -> tf.distribute.Strategy:
             "vectors are made by one process, but TF_CONFIG names several; "
             "unset it, and give each of them a part of the texts."
         )
-    strategy = devices.create_strategy(options.device)
-    size, count = options.find(flag), strategy.num_replicas_in_sync
-    devices.check_batch_size(flag, size, count)
-    return strategy
+    devices.check_batch_sizes(options, [flag])
+    return devices.create_strategy(options.device)
 
 
 class Extractor(Inference):

@@ -80,7 +80,7 @@ def test_glue_by_name(tmp_path, name):
         ([HEADER, "a\tb\thigh"], "line 2: .*'high', expected a number"),
         ([HEADER, " \tb\t1"], "line 2: .*'text_a' is ' ', .*--drop_missing"),
         ([HEADER, "a\tb"], "line 2: 2 columns, expected 3"),
-        ([HEADER], "--task_name=tsv: train set is empty"),
+        ([HEADER], "--task_name=tsv: the train .*carriage return"),
     ],
 )
 def test_bad_tables_are_refused_with_their_line(tmp_path, rows, message):

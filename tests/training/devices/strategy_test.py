@@ -15,6 +15,7 @@ from modeling.kernels import Form
 from tests.support import rounding
 from tests.training.finetuning_support import on_devices
 from tests.training.support import assert_near_weights, golden_run
+from training.config.finetuning_options import FinetuningOptions
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.devices import kinds, strategy
 from training.loop.steps import with_fusion
@@ -47,12 +48,18 @@ def test_two_devices_give_the_same_steps(goldens, tmp_path):
 
 
 def test_a_batch_that_does_not_divide_names_the_nearest():
+    def check(size):
+        parts = {"train_batch_size": size, "gradient_accumulation_steps": 8}
+        train = TrainOptions(output_dir="out", num_train_steps=1, **parts)
+        options = FinetuningOptions(train=train, device=DeviceOptions())
+        return strategy.check_batch_sizes(options, ["train_batch_size"])
+
     message = "--train_batch_size=30 .* 8 parts .*nearest sizes are 24 or 32"
     with pytest.raises(ValueError, match=message):
-        strategy.check_batch_size("train_batch_size", 30, 8)
+        check(30)
     with pytest.raises(ValueError, match="nearest sizes are 8"):
-        strategy.check_batch_size("train_batch_size", 3, 8)
-    strategy.check_batch_size("train_batch_size", 32, 8)
+        check(3)
+    assert check(32) == 1  # device
 
 
 def test_workers_that_go_different_ways_are_refused(monkeypatch):

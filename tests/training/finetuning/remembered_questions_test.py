@@ -120,6 +120,8 @@ def test_figures_of_another_threshold_are_not_exported(
 
 
 def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, folder):
+    ask(questioned, folder, {"do_lower_case": False})
+    assert metrics_of(folder) == {}  # of texts that are read otherwise
     ask(questioned, folder, {"doc_stride": 5})
     assert read_answers(folder)["metrics"]["doc_stride"] == 5
     assert metrics_of(folder) == {}  # of other flags
