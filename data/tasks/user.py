@@ -127,8 +127,7 @@ class UserTable(Task):
         """The labels of the training file, with the rows of `dev_share`."""
         first, counts = None, Counter()
         if self.kind == "choice":
-            first = next(self.table("train"), None)
-            choices = self._choices_of(first) if first else ()
+            choices = next(map(self._choices_of, self.table("train")), ())
             return tuple(str(i) for i in range(len(choices)))
         for row, labels in rows.converted(
             self.table("train"), lambda row: (row, self._labels_of(row))
@@ -206,6 +205,8 @@ class UserTable(Task):
             joined = self.kind == "multilabel" and self.label_separator
             if joined and any(joined in label for label in labels):
                 row.fail(f"a label has {joined!r}; give --label_separator.")
+            if joined and len({*labels}) < len(labels):
+                row.fail("a label is there twice; give names, not 0 and 1.")
         elif row.is_empty(self._label):
             row.fail(f"no label in column {self._label}; expected one.")
         else:

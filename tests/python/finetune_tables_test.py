@@ -112,6 +112,7 @@ def test_bad_input_is_refused(released, tmp_path, train, changes, message):
         ({"feature_based": "table"}, "--feature_based=table: .*--study=feat"),
         ({"calibrate": True}, "calibrate needs dev: a table, or a share"),
         ({"num_trials": 2}, "trials needs dev: a table, or a share of train"),
+        ({"kind": "choice"}, "0 choice columns, expected 1 and one or more"),
         ({"on_step": "x"}, "on_step is 'x', expected a function of the step"),
         ({"export_dir": "x"}, "no setting 'export_dir'.* see its --do_export"),
     ],

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from seqeval.metrics.sequence_labeling import get_entities
 
 import bert
@@ -128,6 +129,17 @@ def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
         if kind == "classification":
             assert answer["label"] == labels[row.argmax()]
             close(answer["score"], row.max())
+
+
+def test_a_user_s_functions_may_run_eagerly(finished):
+    loaded, _ = finished("classification", True)
+    (answer,) = loaded.predict([("a", "b")])
+    tf.config.run_functions_eagerly(True)
+    try:
+        (eager,) = loaded.predict([("a", "b")])
+    finally:
+        tf.config.run_functions_eagerly(False)
+    close(eager["score"], answer["score"])
 
 
 def test_texts_of_another_form_than_the_model_s_are_refused(finished):

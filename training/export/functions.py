@@ -61,9 +61,9 @@ def _of_examples(function: Callable[..., Tensors]) -> Callable[..., Tensors]:
     first, *others = inspect.signature(function).parameters
 
     @functools.wraps(function)
-    def of_any(*arguments):
-        texts = dict(zip((first, *others), arguments, strict=True))
-        count, *counts = (tf.shape(x)[0] for x in arguments)
+    def of_any(*arguments, **texts):  # by name if functions run eagerly
+        texts |= zip((first, *others), arguments, strict=False)
+        count, *counts = (tf.shape(texts[x])[0] for x in (first, *others))
         must = f"{first} and {{}} must have one text for each example, but have"
         pairs = zip(others, counts, strict=True)
         checks = [(n == count, must.format(x), count, n) for x, n in pairs]

@@ -254,14 +254,11 @@ def _rows_of(
     tables: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, list[dict[str, Any]]]:
     """Reads the tables that are not files."""
-    usual = user.usual_texts(options.get("kind", "single"))
-    label = options.get("label_column", "label")
-    columns = [
-        *(options.get("text_columns") or usual),
-        *options.get("choice_columns", ()),
-        label,
-        *filter(None, [options.get("id_column")]),
-    ]
+    # A share would look for a file of the dev set.
+    read = user.UserTable("", **{**options, "dev_share": None}).files
+    columns = [*read.columns, read.label, read.id_column]
+    columns = [column.name for column in filter(None, columns)]
+    label = read.label.name
     return {
         name: python_rows.rows_of(
             table,
