@@ -37,12 +37,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_346,
-    "training": 11_194,
-    "modeling": 3_852,
+    "data": 9_348,
+    "training": 11_184,
+    "modeling": 3_864,
     "studies": 1_379,
     "demo": 385,
-    "programs": 765,
+    "programs": 719,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -205,8 +205,9 @@ class UserTable(Task):
             joined = self.kind == "multilabel" and self.label_separator
             if joined and any(joined in label for label in labels):
                 row.fail(f"a label has {joined!r}; give --label_separator.")
-            if joined and len({*labels}) < len(labels):
-                row.fail("a label is there twice; give names, not 0 and 1.")
+            is_vector = {*labels} <= {"0", "1"} and len({*labels}) < len(labels)
+            if joined and is_vector:
+                row.fail("a 0 or 1 for each label; give the labels' names.")
         elif row.is_empty(self._label):
             row.fail(f"no label in column {self._label}; expected one.")
         else:

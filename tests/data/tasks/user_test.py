@@ -177,7 +177,7 @@ CHOICE = {"kind": "choice", "choice_columns": ["text"], "labels": ["0"]}
         ({}, "a\t ", "no label in column 'label'; expected one"),
         ({"kind": "multilabel"}, "a\tyes,maybe", "is 'maybe', expected one"),
         ({"kind": "multilabel"}, 'a\t["a,b"]', "','; give --label_separator"),
-        ({"kind": "multilabel"}, "a\tno,yes,no", "twice; give names, not 0 a"),
+        ({"kind": "multilabel"}, "a\t0,1,0", "1 for each label; give .* names"),
         (TAGGING, "a b\tyes", "1 labels for 2 words"),
         (TAGGING, "a\t[yes", "'label' is '\\[yes', expected a JSON list of"),
         (TAGGING, "['a']\tyes", r"'text' is .\['a'\]., expected a JSON list"),
