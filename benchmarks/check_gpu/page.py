@@ -127,7 +127,7 @@ def _kernels(results):
         if "error" in found:
             yield f"Not known: {found['error']}"
             continue
-        columns = f"kernel ({found['of']})", "ms in a step", "starts in a step"
+        columns = "kernel", "ms in a step", "starts in a step"
         rows = [
             (f"`{x['name'][:90]}`", f"{x['ms']:.3f}", f"{x['starts']:.0f}")
             for x in found["kernels"]

@@ -1,7 +1,4 @@
-"""The longest kernels and the copies of some steps, from TensorFlow's profiler.
-
-On a CPU there are no kernels; its operations take their place.
-"""
+"""The longest kernels, and the copies, of steps that TensorFlow profiles."""
 
 import re
 import tempfile
@@ -13,10 +10,6 @@ from typing import Any
 import tensorflow as tf
 
 _MOST = 20  # kernels
-# Events of TensorFlow's operations are called `name:Type`.
-_OPERATION = re.compile(r"[^:\s]+:([^:\s]+)")
-# Those that only call others.
-_CALLS = re.compile(r"(Stateful|Stateless)?(PartitionedCall|While|If)")
 _COPY = re.compile(r"Memcpy(D2H|H2D)", re.IGNORECASE)
 _SIZE = re.compile(r"\bsize:(\d+)")
 
@@ -51,27 +44,22 @@ def _planes_of(step: Callable[[], None], count: int) -> Iterable[Any]:
 def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
     """Sums the events of a profile, the planes of an `XSpace`, over its steps.
 
-    Returns `of`: `GPU` or `CPU`; `kernels`: name, milliseconds and starts in a
-    step of the longest ones; `copies`: MB and number in a step by direction and
-    operation. Or `error` alone, if there is no event.
+    Returns `kernels`: name, milliseconds and starts in a step of the longest
+    ones; `copies`: MB and number in a step by direction and operation. Or
+    `error` alone, if there is no event of a GPU.
     """
-    of_gpu = [x for x in planes if x.name.startswith("/device:GPU")]
-    events = list(_events(of_gpu or planes, by_stream=bool(of_gpu)))
     times, starts, sizes, copies = Counter(), Counter(), Counter(), Counter()
-    for name, event, stats in events:
-        key = name if of_gpu else _type_of(name)
-        if not key:
-            continue
-        times[key] += event.duration_ps
-        starts[key] += 1
+    for name, event, stats in _events(planes):
+        times[name] += event.duration_ps
+        starts[name] += 1
         if direction := _COPY.search(name):
             size = _SIZE.search(str(stats.get("memcpy_details", "")))
             place = direction[1].upper(), str(stats.get("tf_op", ""))
             sizes[place] += int(size[1]) if size else 0
             copies[place] += 1
     if not times:
-        return {"error": "the profile has no event of a device"}
-    found = {"of": "GPU" if of_gpu else "CPU", "kernels": [], "copies": []}
+        return {"error": "the profile has no event of a GPU"}
+    found = {"kernels": [], "copies": []}
     for name, time in times.most_common(_MOST):
         row = {"name": name, "ms": time / 1e9 / count}
         found["kernels"].append(row | {"starts": starts[name] / count})
@@ -82,17 +70,13 @@ def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
     return found
 
 
-def _type_of(name: str) -> str:
-    """The type of an event's operation; "" = none, or it only calls others."""
-    found = _OPERATION.fullmatch(name)
-    return found[1] if found and not _CALLS.fullmatch(found[1]) else ""
-
-
-def _events(planes, by_stream) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Yields name, event and its values; of a GPU those of its streams."""
+def _events(planes) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Yields name, event and its values, of the streams of all GPUs."""
     for plane in planes:
+        if not plane.name.startswith("/device:GPU"):
+            continue
         for line in plane.lines:
-            if by_stream and not line.name.startswith("Stream"):
+            if not line.name.startswith("Stream"):
                 continue  # the same events again, by their scopes
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name

@@ -13,61 +13,49 @@ from tests.support import fork_server
 
 pytestmark = pytest.mark.all
 
-PROGRAM = "-m", "benchmarks.check_gpu.main"
+
+COPY = {"direction": "D2H", "operation": "a|b", "mb": 78, "number": 1}
+FIGURES = {
+    "machine": {
+        "gpus": [{"name": "NVIDIA X", "capability": [8, 0]}] * 2,
+        "tensorflow": "2.21.0",
+        "driver": ["name, driver_version", "NVIDIA X, 550.1, 80 GB"],
+    },
+    "goldens": {
+        "float32": {"largest_difference": 1e-6},
+        "tf32": {"largest_difference": 0.02},
+    },
+    "placement": {
+        "operations": 9,
+        "on_host": {"Const": 3},
+        "copies": {"kernels": [], "copies": [COPY]},
+    },
+}
 
 
 def figures_of(name):
-    if name == "machine":
-        gpus = [{"name": "NVIDIA X", "capability": [8, 0]}] * 2
-        driver = ["name, driver_version", "NVIDIA X, 550.1, 80 GB"]
-        return {"gpus": gpus, "tensorflow": "2.21.0", "driver": driver}
-    if name == "goldens":
-        return {
-            "float32": {"largest_difference": 1e-6},
-            "tf32": {"largest_difference": 0.02},
-        }
-    if name.startswith("speed"):
-        form = 2 if name.endswith("XLA") else 1
-        rates = [(32, 100.0 * form), (128, 150.0 * form)]
-        return {
-            "batches": [
-                {
-                    "rows": rows,
-                    "sequences_per_s": rate,
-                    "peak_gb": 7.0,
-                    "compile_s": 21.0,
-                }
-                for rows, rate in rates
-            ],
-            "stopped": "out of memory with 312 sequences",
-            "kernels": {"error": "CUPTI is missing"},
-        }
-    if name == "placement":
-        copy = {"direction": "D2H", "operation": "a|b", "mb": 78, "number": 1}
-        return {
-            "operations": 9,
-            "on_host": {"Const": 3},
-            "copies": {"of": "GPU", "kernels": [], "copies": [copy]},
-        }
-    return {}
+    if not name.startswith("speed"):
+        return FIGURES.get(name, {})
+    form = 2 if name.endswith("XLA") else 1
+    same = {"peak_gb": 7.0, "compile_s": 21.0}
+    return {
+        "batches": [
+            {"rows": 32, "sequences_per_s": 100.0 * form} | same,
+            {"rows": 128, "sequences_per_s": 150.0 * form} | same,
+        ],
+        "stopped": "out of memory with 312 sequences",
+        "kernels": {"error": "CUPTI is missing"},
+    }
 
 
-def results_of(parts):
-    found = {}
-    for name in parts:
-        check = {"name": "it is so", "passed": True, "text": "1, at most 2"}
-        found[name] = {
-            "status": main.PASSED,
-            "checks": [check],
-            "figures": figures_of(name),
-            "error": "",
-            "seconds": 1.0,
-        }
-    return found
+def result_of(name):
+    check = {"name": "it is so", "passed": True, "text": "1, at most 2"}
+    own = {"checks": [check], "figures": figures_of(name)}
+    return {"status": main.PASSED, "error": "", "seconds": 1.0} | own
 
 
 def test_the_page_has_every_part_and_a_row_for_the_documentation():
-    results = results_of(main.make_parts(small=False))
+    results = {name: result_of(name) for name in main.make_parts(small=False)}
     results["repeats"]["checks"][0]["passed"] = False
     results["scaling"] |= {"checks": [], "error": "exit code 1\nout of disk"}
     text = page.make(results)
@@ -95,16 +83,15 @@ def written(folder):
 def check(monkeypatch, tmp_path):
     """Checks with made-up parts; returns those that ran, and what is written.
 
-    `result_of` says what else their results have.
+    `more_of` says what else their results have.
     """
 
-    def check(result_of=lambda function, options: {}, small=True, only=()):
+    def check(more_of=lambda function, options: {}, small=True, only=()):
         ran = []
 
         def run_part(function, options, timeout):
             ran.append(function)
-            result = results_of([function])[function]
-            return result | result_of(function, options)
+            return result_of(function) | more_of(function, options)
 
         monkeypatch.setattr(main, "run_part", run_part)
         main.check(tmp_path, small=small, minutes=1.0, only=only)
@@ -114,34 +101,26 @@ def check(monkeypatch, tmp_path):
 
 
 def test_a_part_that_fails_does_not_lose_the_others(check, tmp_path):
-    def result_of(function, options):
+    def more_of(function, options):
         fails = function == "repeats" and options.get("deterministic")
         return {"status": main.FAILED, "error": "exit 6"} if fails else {}
 
-    _, found = check(result_of)
+    _, found = check(more_of)
     failed = [name for name, x in found.items() if x["status"] != main.PASSED]
     assert failed == ["repeats with --deterministic"]
     assert "exit 6" in (tmp_path / "check_gpu.md").read_text()
 
 
 def test_what_was_found_before_an_interruption_is_written(check):
-    def result_of(function, options):
+    def more_of(function, options):
         if function == "forms":
             raise KeyboardInterrupt
         return {}
 
-    _, found = check(result_of)
+    _, found = check(more_of)
     assert found["goldens"]["status"] == main.PASSED
     assert found["plain = fused = XLA"]["error"] == "interrupted with ^C"
     assert found["scaling"]["status"] == main.NOT_RUN
-
-
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-    out = f"{tmp_path}/file/out"
-    done = fork_server.cold_python(*PROGRAM, f"--output_dir={out}", code=1)
-    message = f"error: --output_dir: {out} cannot be written"
-    assert done.stderr.startswith(message)
 
 
 def test_parts_without_time_are_not_run(tmp_path):
@@ -152,9 +131,6 @@ def test_parts_without_time_are_not_run(tmp_path):
 
 
 def test_a_part_that_breaks_off_shows_its_log(monkeypatch, tmp_path):
-    result = main.run_part("machine", {}, timeout=0.01)
-    assert result["status"] == main.FAILED
-    assert result["error"].startswith("did not end within 0 s")
     monkeypatch.setattr(main, "ROOT", tmp_path)
     result = main.run_part("machine", {}, timeout=100)
     assert result["status"] == main.FAILED
@@ -178,7 +154,6 @@ def test_kernels_and_copies_are_summed_by_step():
     copy.stats.add(metadata_id=3, str_value="losses/Scatter")
     space.planes.add(name="/host:CPU").lines.add(name="python")
     assert profile.read(space.planes, 2) == {
-        "of": "GPU",
         "kernels": [
             {"name": "gemm", "ms": 3.0, "starts": 1.0},
             {"name": "MemcpyD2H", "ms": 0.5, "starts": 0.5},
@@ -322,20 +297,16 @@ def test_the_documentation_says_how_many_sequences_fit():
             assert f"| {model}, {length} | {cells} |" in page
 
 
-def test_batches_of_a_part_that_is_broken_off_are_kept(
-    monkeypatch, measured, tmp_path
-):
-    measure = speed._measure
+def test_batches_of_a_part_that_is_broken_off_are_kept(measured, tmp_path):
+    class KilledStep(LargeStep):
+        def iterator(self, rows):
+            if rows < 4:
+                raise KeyboardInterrupt
+            return rows
 
-    def killed(step, rows, has_gpu):
-        if rows < 4:
-            raise KeyboardInterrupt
-        return measure(step, rows, has_gpu)
-
-    monkeypatch.setattr(speed, "_measure", killed)
     path = tmp_path / "result.json"
     with pytest.raises(KeyboardInterrupt):
-        measured(LargeStep, result=path)
+        measured(KilledStep, result=path)
     (batch,) = json.loads(path.read_text())["figures"]["batches"]
     assert batch["rows"] == 4
 
@@ -387,8 +358,10 @@ def test_a_difference_that_is_not_a_number_is_too_large():
 
 @pytest.mark.slow
 def test_all_of_it_runs_on_two_logical_cpus(tmp_path):
-    flags = "--small", "--minutes=30", f"--output_dir={tmp_path}"
-    fork_server.cold_python(*PROGRAM, *flags)
+    fork_server.cold_python(
+        *("-m", "benchmarks.check_gpu.main", "--small", "--minutes=30"),
+        f"--output_dir={tmp_path}",
+    )
     found = written(tmp_path)
     assert list(found) == list(main.make_parts(small=True))
     assert {x["status"] for x in found.values()} == {main.PASSED}
