@@ -25,32 +25,25 @@ from training.config import flags
 _FAILED = "failed"
 
 
-def machine(is_quick):
+def _title(is_quick):
     """Processor, cores, memory and date, as a line."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     gpu = "" if Path("/dev/nvidia0").exists() else ", no GPU"
     quick = ", quick: not to be trusted" if is_quick else ""
-    return (
-        f"{processor()}, {os.cpu_count()} cores, {memory:.0f} GiB{gpu}, "
-        f"{time.strftime('%Y-%m-%d')}{quick}"
-    )
+    day = time.strftime("%Y-%m-%d")
+    return f"{processor()}, {memory:.0f} GiB{gpu}, {day}{quick}"
 
 
 def make_bench():
-    """Reads the flags; makes data if none is given. Programs run elsewhere."""
+    """Reads the flags; makes data if none is given."""
     bench = flags.read(Bench)
-    bench = bench.replace(
-        output_dir=os.path.abspath(bench.output_dir),
-        text=bench.text and os.path.abspath(bench.text),
-        minilm=bench.minilm and os.path.abspath(bench.minilm),
-    )
+    made = bench.folder / "data"
     bench.folder.mkdir(parents=True, exist_ok=True)
-    if not bench.data:
-        print(f"No --data: making some in {bench.folder}/data", flush=True)
-        make_data(bench.folder / "data")
-    return bench.replace(
-        data=os.path.abspath(bench.data or bench.folder / "data")
-    )
+    if bench.data:
+        return bench
+    print(f"No --data: making some in {made}", flush=True)
+    make_data(made)
+    return bench.replace(data=str(made))
 
 
 def measure(name, bench):
@@ -87,7 +80,7 @@ def main():
     program.load_tensorflow()
     bench = make_bench()
     out = bench.output_dir
-    title, results = machine(bench.quick), []
+    title, results = _title(bench.quick), []
     print(title)
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name} ...", flush=True)

@@ -6,9 +6,7 @@ number: --task_name=STS-B.
 """
 
 import dataclasses
-import itertools
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +44,6 @@ class LitertOptions(Settings):
     data_dir: str | None = optional("Folder of the task's dev set.")
     task_name: str | None = optional("Another task than the model's.")
     predict_file: str | None = optional("Questions in SQuAD's form.")
-    output_dir: str | None = optional("The run's folder, to add its model.")
 
 
 def scores(model, said, data):
@@ -130,7 +127,7 @@ def _first_answer(place, said):
 
 
 def main():
-    """Measures the files, and the run's model."""
+    """Measures the files of an export."""
     options = flags.read(LitertOptions)
     logging.set_verbosity(logging.WARNING)
     if not (path := litert_model.find(options.export_dir)):
@@ -141,23 +138,19 @@ def main():
     folder = Path(path).resolve().parent
     said = read_json(str(folder / "task.json"))
     names = (litert_model.FLOAT, litert_model.INT8)
-    places = [str(folder / name) for name in names]
-    sizes = [os.path.getsize(place) / 1e6 for place in places]
-    firsts = [_first_answer(place, said) for place in places]
-    if options.output_dir:
-        places.append(options.output_dir)
-    models = {place: bert.load(place) for place in places}
+    models = {name: bert.load(str(folder / name)) for name in names}
     times = milliseconds(models, said)
     rows = []
-    for place, megabytes, first in itertools.zip_longest(places, sizes, firsts):
-        row = {"": os.path.basename(place), "MB": megabytes}
-        row |= scores(models[place], said, dataclasses.asdict(options))
+    for name, model in models.items():
+        row = {"": name, "MB": (folder / name).stat().st_size / 1e6}
+        row |= scores(model, said, dataclasses.asdict(options))
         for kind in TEXTS:
-            row[f"ms, {kind} text"] = min(times[place][kind])
+            row[f"ms, {kind} text"] = min(times[name][kind])
+        first = _first_answer(str(folder / name), said)
         rows.append(row | {"s, first answer": first})
     print(programs.processor())
     print(tables.aligned([[*rows[0]], *([*row.values()] for row in rows)]))
-    print(f"8 bits: {sizes[1] / sizes[0]:.3f} of the float file")
+    print(f"8 bits: {rows[1]['MB'] / rows[0]['MB']:.3f} of the float file")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What smaller models keep: quality against milliseconds and megabytes.
 
---output_dir gets smaller.md, smaller.tsv and smaller.png after each run. Runs
-may be stopped and others may run beside them: the same command goes on.
+--output_dir gets smaller.md and smaller.png after each run. Runs may be stopped
+and others may run beside them: the same command goes on.
 
 --only=tags,similarity trains these for now, --only=costs measures milliseconds
 of what the first seed has: all models in turns, on a machine that is idle.

@@ -1,10 +1,8 @@
-"""smaller.md, smaller.tsv and smaller.png."""
+"""smaller.md and smaller.png."""
 
 import functools
 import itertools
-import os
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ from benchmarks.smaller import (
     COSTS_FILE,
     MODELS,
     RESULT,
-    SEED,
     SIZES,
     TASKS,
     TEACHER,
 )
+from data.storage import files
 from data.storage.json_files import find_json
 from studies.engine.report import Values, shown
 from training import curves
@@ -93,52 +91,35 @@ class Results:
 
 
 def write(folder: Path) -> None:
-    """Writes the three files, of all that is done."""
+    """Writes both files, of all that is done."""
     found = Results(folder)
     if not found.runs:
         return
-    lines = [f"{os.cpu_count()} cores; {found.costs.get('processor', '')}\n"]
+    lines = [found.costs.get("processor", "") + "\n"]
     for task, its in TASKS.items():
         if names := found.models_of(task):
             lines += [f"## {its.title}\n", _scores(found, task, names), ""]
     if found.costs:
         lines += [_times(found), ""]
-    tables.write(folder, "smaller", _cells(found), "\n".join(lines))
+    files.write_text(str(folder / "smaller.md"), "\n".join([*lines, ""]))
     _draw(found, folder)
-
-
-def _cells(found) -> Iterator[list]:
-    """The rows of smaller.tsv."""
-    yield ["task", "model", "seed", "what", "value"]
-    for (task, name), runs in found.runs.items():
-        for seed, result in runs.items():
-            for what in "scores", "megabytes":
-                for form, value in result[what].items():
-                    yield [task, name, seed, f"{what}, {form}", value]
-    for name, forms in found.costs.get("milliseconds", {}).items():
-        for form, kinds in forms.items():
-            for kind, value in kinds.items():
-                yield ["all", name, SEED, f"ms, {form}, {kind} text", value]
 
 
 def _scores(found, task, names) -> str:
     """The table of a task's scores and sizes."""
-    columns = ["float32", "% of the teacher's", "bfloat16", "8 bits"]
-    columns += ["MB", "MB, 8 bits", "of the float file"]
+    columns = ["model", "float32", "% of the teacher's", "bfloat16", "8 bits"]
+    columns += ["MB", "MB, 8 bits"]
     rows = []
     for name in names:
         first, *others = (found.scores(task, name, x) for x in _FORMS)
         share = found.shares(task, name, "float32")
-        sizes = [found.megabytes(task, name, x) for x in ("float", "int8")]
+        sizes = [found.megabytes(task, name, x) for x in ("float32", "int8")]
         cells = [MODELS[name].title, shown(first)]
         cells.append(f"{share.mean:.1f}" if share else "")
         cells += [shown(x) if x else "" for x in others]
-        cells.append(f"{found.megabytes(task, name, 'float32'):.1f}")
-        lite = ["", ""]
-        if all(sizes):
-            lite = [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
-        rows.append([*cells, *lite])
-    return tables.table(["model", *columns], rows)
+        cells += [f"{x:.1f}" if x else "" for x in sizes]
+        rows.append(cells)
+    return tables.table(columns, rows)
 
 
 def _times(found) -> str:

@@ -1,13 +1,12 @@
 """From the original's recipe to --recipe=budget: what lowers the loss.
 
---output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
-done. --only=no_dropout,batch_64 does these rungs for now. It needs `make
+--output_dir gets ladder.md and ladder.png, which show all that is done.
+--only=no_dropout,batch_64 does these rungs for now. It needs `make
 peers-original`.
 """
 
 from pathlib import Path
 
-from benchmarks.budget.hour import CONFIG
 from benchmarks.budget.rungs import RUNGS
 from benchmarks.programs import python_of, require_known
 from data.settings import Settings, setting
@@ -22,7 +21,6 @@ class LadderOptions(Settings):
     output_dir: str = setting(help="Folder of the results and of all runs.")
     text: str = setting(help="Text to train on; may be gzipped.")
     vocab_file: str = setting(help="The vocabulary.")
-    bert_config_file: str = setting(CONFIG, "Sizes of the model.")
     minutes: float = setting(
         5.0, "Minutes of pretraining for each rung.", above=0
     )
@@ -56,7 +54,6 @@ def check(options: LadderOptions) -> None:
     """Refuses what is not there, before anything runs."""
     files.require_file(options.text, "text")
     files.require_file(options.vocab_file, "vocabulary")
-    files.require_file(options.bert_config_file, "configuration")
     require_known("only", options.only, [rung.name for rung in RUNGS])
     python = python_of("original")
     if not python.exists():

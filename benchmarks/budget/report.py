@@ -1,7 +1,5 @@
-"""ladder.md, ladder.tsv and ladder.png."""
+"""ladder.md and ladder.png."""
 
-import os
-import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from benchmarks.budget.rungs import (
     RUNGS,
 )
 from benchmarks.budget.runs import SEED, Runs
+from benchmarks.programs import processor
+from data.storage import files
 from training import curves
 from training.devices import strategy
 from training.loop import events
@@ -33,34 +33,21 @@ _COLUMNS = {  # title -> records, name of the number, factor
 
 
 def write(folder: Path, runs: Runs) -> None:
-    """Writes the three files, of all that is done."""
+    """Writes both files, of all that is done."""
     results = {r.name: found for r in RUNGS if (found := runs.found(r))}
     parts = {
         "The original's recipe": (BASELINE, *RATES),
         "The ladder: each rung adds one change": _SHOWN,
         f"Beside it: `{LAST.name}` with one change more": BESIDE,
     }
-    cores = f"{os.cpu_count()} cores, {platform.machine()}"
-    lines = [f"{cores}; {strategy.local_bfloat16().found}.\n"]
+    lines = [f"{processor()}; {strategy.local_bfloat16().found}.\n"]
     names = ("rung", "minutes", "updates", *_COLUMNS)
     for title, rungs in parts.items():
         if rows := [r for r in rungs if r.name in results]:
             text = tables.table(names, _rows(rows, results))
             lines += [f"## {title}\n", text, ""]
-    tables.write(folder, "ladder", _cells(results), "\n".join(lines))
+    files.write_text(str(folder / "ladder.md"), "\n".join([*lines, ""]))
     _draw(folder, runs)
-
-
-def _cells(results) -> Iterator[list]:
-    """The rows of ladder.tsv."""
-    yield ["rung", "seed", "minutes", "updates", "records", "metric", "value"]
-    for name, found in results.items():
-        for seed, result in found.items():
-            for kind, metric, _ in _COLUMNS.values():
-                if metric in result[kind]:
-                    value = result[kind][metric]
-                    first = [name, seed, round(result["minutes"], 2)]
-                    yield [*first, result["updates"], kind, metric, value]
 
 
 def _rows(rungs, results) -> Iterator[list]:

@@ -66,32 +66,25 @@ def _ladder() -> Iterator[Rung]:
         settings=_ORIGINAL,
         is_original=True,
     )
-    speed = _ORIGINAL | {"precision": "auto"}
+    settings = _ORIGINAL | {"precision": "auto"}
     yield Rung(
         name="speed",
         title="+ this project's speed, bfloat16 where it is faster",
-        settings=speed,
-    )
-    frequencies = speed | {"first_weights": "frequencies"}
-    yield Rung(
-        name="frequencies",
-        title="+ --first_weights=frequencies",
-        settings=frequencies,
+        settings=settings,
     )
     # The spread tells which differences between rungs mean something.
-    neighbors = frequencies | {"first_weights": "neighbors"}
-    yield Rung(
-        name="neighbors",
-        title="+ --first_weights=neighbors",
-        settings=neighbors,
-        num_seeds=3,
-    )
-    yield Rung(
-        name="no_dropout",
-        title="+ no dropout",
-        settings=neighbors | {"dropout_prob": 0.0},
-        num_seeds=3,
-    )
+    for name, num_seeds, flag, value in (
+        ("frequencies", 1, "first_weights", "frequencies"),
+        ("neighbors", 3, "first_weights", "neighbors"),
+        ("no_dropout", 3, "dropout_prob", 0.0),
+    ):
+        settings = settings | {flag: value}
+        yield Rung(
+            name=name,
+            title=f"+ --{flag}={value}",
+            settings=settings,
+            num_seeds=num_seeds,
+        )
 
 
 def _beside(name: str, title: str, phases: Any = None, **changes: Any) -> Rung:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.budget import tasks, weights
+from benchmarks.budget.hour import CONFIG
 from benchmarks.budget.inputs import LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
 from benchmarks.programs import result_in, run_once, run_with_log
@@ -12,7 +13,6 @@ from training.loop.checkpointing import CheckpointManager
 from training.loop.events import read_eval_results
 
 SEED = tasks.SEED
-EVALUATED = ("pairs", "rows")  # the kinds of held-out examples
 _BATCH = 64  # of evaluation
 _EVAL_STEPS = 16
 _CURVE_STEPS = 4  # of the evaluations while training
@@ -38,8 +38,8 @@ class Runs:
     def __init__(self, options: Any):
         self._folder = Path(options.output_dir)
         self._options = options
-        files = options.text, options.vocab_file, options.bert_config_file
-        self._inputs = Inputs(self._folder, *files)
+        files = options.text, options.vocab_file
+        self._inputs = Inputs(self._folder, *files, CONFIG)
         self._inputs.check()
 
     def phases(self, rung: Rung) -> list[Phase]:
@@ -81,15 +81,16 @@ class Runs:
             grows = self._grow if rung.grows_from else self._train
             model = grows(rung, phases, place, seed)
             if rung.average:
-                average = model / "average.ckpt"
-                model = weights.average(_prefixes(model), average)
+                kept = CheckpointManager(str(model))
+                prefixes = map(kept.prefix, kept.steps())
+                model = weights.average(prefixes, model / "average.ckpt")
             seconds = sum(phase.num_steps * phase.seconds for phase in phases)
             found = {
                 "minutes": seconds / 60,
                 "updates": sum(phase.num_steps for phase in phases),
                 "model": str(model),
             }
-            for kind in EVALUATED:
+            for kind in "pairs", "rows":
                 folder = place / f"eval_{kind}"
                 found[kind] = self._evaluate(model, kind, folder)
             return found
@@ -178,9 +179,3 @@ class Runs:
             max_eval_steps=_EVAL_STEPS,
         )
         return read_eval_results(str(folder / "eval_results.txt"))
-
-
-def _prefixes(folder: Path) -> list[str]:
-    """The checkpoints that a run has kept."""
-    manager = CheckpointManager(str(folder))
-    return [manager.prefix(step) for step in manager.steps()]

@@ -1,7 +1,7 @@
 """Checkpoints made of others: averaged, or with layers copied."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from modeling import checkpoints
 _LAYER = re.compile(r"/layer_(\d+)/")
 
 
-def average(prefixes: Sequence[str], target: Path) -> Path:
+def average(prefixes: Iterable[str], target: Path) -> Path:
     """Writes the mean of several checkpoints' weights; returns its prefix."""
     found = [checkpoints.Checkpoint(prefix).weights() for prefix in prefixes]
     tensors = {

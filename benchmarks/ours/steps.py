@@ -19,7 +19,6 @@ def train_options(case, num_train_steps=100_000, **options):
         output_dir="unused",
         train_batch_size=case["rows"],
         num_train_steps=num_train_steps,
-        xla=case["xla"],
         **options,
     )
 

@@ -122,12 +122,11 @@ def _epoch(case, model, opened, steps, trim):
         seq_length=case["length"],
         trims=trim,
     )
-    exact = not (options.fuse or options.xla)
     batches = length_batches.training_batches(
         opened,
         batch_size=case["rows"],
         seed=1,
-        trim={"exact": exact} if trim else None,
+        trim={"exact": not options.fuse} if trim else None,
         group_by_length=trim,
     )
     trainer, iterator = Trainer(model, options), iter(batches)

@@ -59,7 +59,6 @@ class Case:
     share: float = 0.0  # least share of the matrix rate at its own shapes
     rate: float = 0.0  # least figure of ours
     asks: tuple[str, ...] = ()  # untimed ways of ours, after the turns
-    vocab_size: int = VOCAB_SIZE
     # Keys in place of those of `request`.
     more: dict = dataclasses.field(default_factory=dict)
 
@@ -68,11 +67,10 @@ class Case:
         same = ("kind", "precision", "length", "count", "data")
         return {
             **{name: getattr(self, name) for name in same},
-            "model": model_of(self.model or "tiny", self.vocab_size),
+            "model": model_of(self.model or "tiny"),
             "rows": 32,  # B
             "predictions": 20,  # masked places of a row
             "calls": 50,  # of a turn, of latency
-            "xla": False,  # ours: --xla
             "gradient_checkpointing": False,
             "objective": "pretraining",
             "objective_options": {},
@@ -148,10 +146,10 @@ def _alone():
             yield f"{name}_{masking}", dataclasses.replace(case, more=more)
     # A small vocabulary, because the memory of the blocks is compared and not
     # that of the logits.
-    case = Case("pretraining", "ms", 3, model="4x256", vocab_size=1000)
+    sizes = {"rows": 16, "length": 384, "model": model_of("4x256", 1000)}
     for name, again in ("memory", False), ("memory_checkpointing", True):
-        more = {"rows": 16, "length": 384, "gradient_checkpointing": again}
-        yield name, dataclasses.replace(case, asks=("=peak_mb",), more=more)
+        more = sizes | {"gradient_checkpointing": again}
+        yield name, Case("pretraining", "ms", 3, asks=("=peak_mb",), more=more)
 
 
 def _objectives():

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -21,7 +20,13 @@ import numpy as np
 
 from benchmarks.peers import inputs, protocol
 from benchmarks.peers.cases import ARITHMETIC, CASES, ORIGINAL
-from benchmarks.programs import ROOT, chosen, define_only, python_of
+from benchmarks.programs import (
+    ROOT,
+    chosen,
+    define_only,
+    processor,
+    python_of,
+)
 from data.settings import Settings, setting, switch
 from training import program
 from training.config import flags
@@ -50,7 +55,6 @@ class _MoreOptions(Options):
 
     alone: bool = switch("Measure this project without its peers.")
     json: str = setting("", "File to append the results to.")
-    xla: bool = switch("Train with --xla on our side.")
 
 
 def alone(case):
@@ -137,7 +141,7 @@ def result(case, options, **more):
         "threads": options.threads,
         "libraries": facts,
         "load_before": load,
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "machine": processor(),
         "answers": answers,
     }
     if case.asks == ARITHMETIC:
@@ -250,7 +254,7 @@ def main():
         if not (only or case.targets):
             continue
         case = alone(case) if options.alone else case
-        found = {"case": name} | result(case, options, xla=options.xla)
+        found = {"case": name} | result(case, options)
         print(f"{name}: {text(found)} (target: {targets(case) or 'none'})")
         print(json.dumps(found), flush=True)
         if options.json:

@@ -37,12 +37,7 @@ def install():
 
 
 def _layer_norm(inputs, begin_norm_axis, begin_params_axis, scope):
-    """`tf.contrib.layers.layer_norm` over the last axis."""
-    if begin_norm_axis != -1 or begin_params_axis != -1:
-        raise ValueError(
-            "Only the last axis (-1) can be normalized, as the original does; "
-            f"got {begin_norm_axis} and {begin_params_axis}."
-        )
+    """`tf.contrib.layers.layer_norm` over the last axis, as they call it."""
     size = inputs.shape[-1:]
     with tf.variable_scope(scope, "LayerNorm"):
         beta = tf.get_variable("beta", size, initializer=tf.zeros_initializer)
