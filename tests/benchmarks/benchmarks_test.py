@@ -1,7 +1,6 @@
 """The table of rows, the workers' protocol, and what benchmarks count."""
 
 import dataclasses
-import os
 import re
 import sys
 
@@ -17,12 +16,15 @@ from modeling import BertConfig
 pytestmark = pytest.mark.all
 
 WORKER = """
+import os
 import sys
 sys.path.insert(0, {root!r})
 from benchmarks.peers.protocol import serve
 
 
 def make(case):
+    assert os.listdir(case["folder"]) == ["log"]  # it is this side's own
+    open(case["folder"] + "/file", "w").close()
     print("a library's message")
     calls = []
 
@@ -38,24 +40,32 @@ serve(make)
 
 
 @pytest.fixture
-def worker(tmp_path):
+def measure(tmp_path, monkeypatch):
+    """Measures a side and a peer, which are the worker above."""
     script = tmp_path / "worker.py"
     script.write_text(WORKER.format(root=str(programs.ROOT)))
-    request = {"folder": str(tmp_path), "threads": 1}
-    made = protocol.Worker(script, sys.executable, request)
-    yield made
-    made.close()
+    # As a folder, the peer's name has a slash.
+    sides = dict.fromkeys(("ours", ORIGINAL), (script, sys.executable))
+    monkeypatch.setattr(compare, "_sides", lambda targets: sides)
+    case = CASES["pretraining_base_float32"]
+
+    def measure(*asks):
+        asked = dataclasses.replace(case, asks=asks)
+        return compare._measure(asked, compare.Options(turns=2), {})
+
+    return measure
 
 
-def test_sides_are_timed_in_turns_after_a_warm_up(worker):
-    assert worker.facts == "x"
-    assert protocol.take_turns({"ours": worker}, 2) == {"ours": {"a": [2, 3]}}
-    assert worker.ask("=sum") == 3
+def test_sides_are_timed_in_turns_after_a_warm_up(measure):
+    seconds, facts, _, answers = measure("=sum")
+    assert seconds == dict.fromkeys(("ours", ORIGINAL), {"a": [2, 3]})
+    assert facts == dict.fromkeys(("ours", ORIGINAL), "x")
+    assert answers == {"=sum": 3}
 
 
-def test_the_error_of_a_side_is_shown(worker):
+def test_the_error_of_a_side_is_shown(measure):
     with pytest.raises(RuntimeError, match="failed:(.|\n)*ZeroDivisionError"):
-        worker.ask("=bad")
+        measure("=bad")
 
 
 def test_a_side_that_does_not_start_shows_its_log(tmp_path):
@@ -77,32 +87,6 @@ def test_a_missing_peer_is_refused_with_its_command(monkeypatch, tmp_path):
     options, case = compare.Options(), CASES["pretraining_base_float32"]
     with pytest.raises(ValueError, match="not exist; run `make peers`"):
         compare.result(case, options)
-
-
-def test_each_side_has_a_folder_of_its_own(monkeypatch):
-    folders = []
-
-    class Worker:
-        facts = None
-
-        def __init__(self, script, python, request):
-            assert os.listdir(request["folder"]) == []
-            folders.append(request["folder"])
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(compare.protocol, "Worker", Worker)
-    monkeypatch.setattr(compare.protocol, "take_turns", lambda *_: {})
-    monkeypatch.setattr(
-        compare,
-        "_sides",
-        lambda *_: dict.fromkeys(("ours", ORIGINAL), ("", "")),
-    )
-    case = dataclasses.replace(CASES["pretraining_base_float32"], asks=())
-    compare._measure(case, compare.Options(), {})
-    assert len(set(folders)) == 2
-    assert folders[1].endswith("google-research/bert")  # the peer's name
 
 
 def test_a_program_that_fails_is_shown(tmp_path):
@@ -131,14 +115,12 @@ def test_the_last_table_has_rows_that_there_are_in_their_order():
     ("name", "target"),
     [
         ("pretraining_base_bfloat16", "65% at its own shapes"),
-        ("peers_tokenizing_python", "tokenizers 3, 8 MB/s"),
-        ("prediction_rte_bfloat16", "transformers 2"),
+        ("tokenizing_python", "tokenizers 3, 8 MB/s"),
         ("latency_base_16", "transformers 1"),
     ],
 )
 def test_a_target_is_told_in_words(name, target):
-    case = CASES[name.removeprefix("peers_")]
-    assert compare.targets(case).endswith(target)
+    assert compare.targets(CASES[name]).endswith(target)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

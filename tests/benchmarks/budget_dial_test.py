@@ -7,7 +7,6 @@ from benchmarks.budget import dial, hour
 from benchmarks.budget.dial import DialOptions, Model
 from benchmarks.budget.hour import HourOptions
 from benchmarks.budget.inputs import Inputs
-from data.storage.json_files import write_json
 from studies.engine.study_options import StudyData
 
 pytestmark = pytest.mark.all
@@ -30,6 +29,19 @@ def options(tmp_path):
     )
 
 
+@pytest.fixture
+def run(monkeypatch):
+    """Runs a benchmark with options, without data of tasks."""
+
+    def run(benchmark, options):
+        given = {type(options): options, StudyData: StudyData()}
+        monkeypatch.setattr(benchmark.flags, "read", given.get)
+        benchmark.main()
+
+    monkeypatch.setattr(dial.program, "load_tensorflow", lambda: None)
+    return run
+
+
 @pytest.mark.parametrize("name", ["2x128", "2x128/8000", "x/1/2", "a"])
 def test_a_model_without_its_sizes_is_refused(name):
     with pytest.raises(ValueError, match=f"--models={name}: give LAYERSxWID"):
@@ -37,7 +49,7 @@ def test_a_model_without_its_sizes_is_refused(name):
 
 
 def test_updates_are_counted_and_finished_runs_are_kept(
-    options, tmp_path, monkeypatch
+    options, run, tmp_path, monkeypatch
 ):
     (tmp_path / "out").mkdir()
     trained = []
@@ -55,15 +67,16 @@ def test_updates_are_counted_and_finished_runs_are_kept(
     monkeypatch.setattr(hour, "pretrain", pretrain)
     monkeypatch.setattr(hour, "finetune", lambda *_: [80.0, 90.0])
     monkeypatch.setattr(dial, "run_with_log", lambda *_, **__: None)
-    monkeypatch.setattr(dial.flags, "read", lambda x: given[x])
-    monkeypatch.setattr(dial.program, "load_tensorflow", lambda: None)
-    given = {DialOptions: options, StudyData: StudyData()}
     for _ in range(2):
-        dial.main()
-    assert len(trained) == 2
-    names = {name: given["num_train_steps"] for name, given in trained}
-    assert names == {"1mb_5min_2x128_8000_32": 35, "1mb_5min_4x256_0_16": 35}
-    assert [x["train_batch_size"] for _, x in trained] == [32, 16]
+        run(dial, options)
+    sizes = [
+        (name, given["num_train_steps"], given["train_batch_size"])
+        for name, given in trained
+    ]
+    assert sizes == [
+        ("1mb_5min_2x128_8000_32", 35, 32),
+        ("1mb_5min_4x256_0_16", 35, 16),
+    ]
     config = json.loads((tmp_path / "out/4x256_0_16.json").read_text())
     assert config["hidden_size"] == 256
     assert config["num_hidden_layers"] == 4
@@ -74,14 +87,9 @@ def test_updates_are_counted_and_finished_runs_are_kept(
     ]
 
 
-def test_less_text_than_asked_for_is_refused(options, monkeypatch):
-    given = {
-        DialOptions: options.replace(megabytes=(1, 5)),
-        StudyData: StudyData(),
-    }
-    monkeypatch.setattr(dial.flags, "read", lambda x: given[x])
+def test_less_text_than_asked_for_is_refused(options, run):
     with pytest.raises(ValueError, match="text.txt has 1.1 MB; give a longer"):
-        dial.main()
+        run(dial, options.replace(megabytes=(1, 5)))
 
 
 def test_all_sizes_are_scored_on_one_held_out_text(options, tmp_path):
@@ -99,45 +107,31 @@ def test_all_sizes_are_scored_on_one_held_out_text(options, tmp_path):
 
 
 def test_another_text_in_the_same_folder_is_refused(
-    options, monkeypatch, tmp_path
+    options, run, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(dial.flags, "read", lambda x: given[x])
-    monkeypatch.setattr(dial.program, "load_tensorflow", lambda: None)
     monkeypatch.setattr(dial, "_updates", lambda *_: 7)
     monkeypatch.setattr(dial, "run_once", lambda *_: None)
     monkeypatch.setattr(dial, "_inputs", lambda *_: (None, {}))
-    given = {DialOptions: options, StudyData: StudyData()}
-    dial.main()
+    run(dial, options)
     (tmp_path / "text.txt").write_text(f"Another one.\n{TEXT}")
     with pytest.raises(ValueError, match="out was begun with another text;"):
-        dial.main()
+        run(dial, options)
 
 
-def test_other_sentences_in_the_same_folder_are_refused(monkeypatch, tmp_path):
-    given = {
-        StudyData: StudyData(),
-        HourOptions: HourOptions(
-            output_dir=str(tmp_path / "out"),
-            vocab_file=__file__,
-            texts=(__file__,),
-            updates_per_minute=1.0,
-            subjectivity_dir=str(tmp_path),
-        ),
-    }
-    monkeypatch.setattr(hour.flags, "read", lambda x: given[x])
-    monkeypatch.setattr(hour.program, "load_tensorflow", lambda: None)
+def test_other_sentences_in_the_same_folder_are_refused(
+    run, monkeypatch, tmp_path
+):
+    options = HourOptions(
+        output_dir=str(tmp_path / "out"),
+        vocab_file=__file__,
+        texts=(__file__,),
+        updates_per_minute=1.0,
+        subjectivity_dir=str(tmp_path),
+    )
     monkeypatch.setattr(hour, "_tasks", lambda *_: [])
     for part in "train", "dev":
         (tmp_path / f"{part}.csv").write_text("text,label\n")
-    hour.main()
+    run(hour, options)
     (tmp_path / "dev.csv").write_text("text,label\nGood,1\n")
     with pytest.raises(ValueError, match="out was begun with another subjec"):
-        hour.main()
-
-
-def test_a_run_that_was_stopped_is_not_in_the_table(tmp_path):
-    (tmp_path / "1mb_5min_2x128_8000_32").mkdir()
-    path = tmp_path / "1mb_5min_2x128_8000_32/result.json"
-    write_json(str(path), {"made_from": {"steps": 7}})
-    dial._report(tmp_path)
-    assert len((tmp_path / "dial.tsv").read_text().splitlines()) == 1
+        run(hour, options)
