@@ -14,6 +14,7 @@ from tests.support.docs_support import (
     TOUR_OF_TRAINING,
     blocks,
     defined,
+    imports_in,
     on_pages,
     prose,
 )
@@ -147,15 +148,6 @@ def test_python_names_in_a_page_resolve():
     assert not any(map(resolves, ["data.none", "data.tasks.None", "none.x"]))
 
 
-def imports_in(code):
-    """Full names that Python code imports."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
 def test_python_in_a_page_compiles_and_its_imports_resolve():
     def is_there(name):
         top = name.split(".")[0]
@@ -166,7 +158,8 @@ def test_python_in_a_page_compiles_and_its_imports_resolve():
 
     def unknown(page):
         for code in blocks(page, "python"):
-            yield from (x for x in imports_in(code) if not is_there(x))
+            names = imports_in(ast.parse(code))
+            yield from (name for name in names if not is_there(name))
 
     assert not on_pages(unknown)
 

@@ -1,16 +1,16 @@
 """The notebooks of examples/: whole, with their outputs, and they run."""
 
 import ast
-import importlib.util
 import json
 import re
 import shutil
+from importlib.util import find_spec
 
 import nbformat
 import pytest
 
 from tests.support import notebooks
-from tests.support.docs_support import ROOT, defined
+from tests.support.docs_support import ROOT, defined, imports_in
 from tests.support.notebooks import EXAMPLES, NAMES
 
 MOST_BYTES = 150_000
@@ -86,19 +86,13 @@ def test_a_notebook_says_where_other_data_goes(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_notebook_imports_and_uses_exists(name, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES)
+    for imported in imports_in(tree(name)):
+        module, _, last = imported.rpartition(".")
+        path = file_of(module) if module else None
+        found = last in defined(path) if path else find_spec(imported)
+        assert found, imported
     for node in ast.walk(tree(name)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                assert importlib.util.find_spec(alias.name), alias.name
-        elif isinstance(node, ast.ImportFrom):
-            path = file_of(node.module)
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                if path:
-                    assert alias.name in defined(path), whole
-                else:
-                    assert importlib.util.find_spec(whole), whole
-        elif isinstance(node, ast.Attribute):
+        if isinstance(node, ast.Attribute):
             module = ast.unparse(node.value)
             if module in OURS:
                 assert node.attr in defined(file_of(module)), node.attr

@@ -7,36 +7,27 @@ from tests.support import fork_server
 from tests.support.pretraining_support import RECORDS
 
 
-@pytest.fixture
-def flags(goldens):
-    """Of each program: a run that would train."""
-    text = [f"--vocab_file={goldens}/vocab.txt", "--do_train"]
-    mrpc = [*text, "--task_name=MRPC", f"--data_dir={goldens}/classifier/MRPC"]
-    return {
-        "run_pretraining.py": [f"--input_file={goldens / RECORDS}", text[1]],
-        "run_squad.py": [
-            *text,
-            f"--train_file={goldens}/squad/train-v1.1.json",
-        ],
-        "run_classifier.py": mrpc,
-        "run_classifier.py --num_trials=2": mrpc,
-    }
-
-
-def test_a_folder_in_use_is_not_touched(goldens, tmp_path, flags):
-    for program, others in flags.items():
-        with locks.sole_use(str(tmp_path)):
-            done = fork_server.python(
-                *program.split(),
-                f"--bert_config_file={goldens}/first_layer.json",
-                f"--output_dir={tmp_path}",
-                *others,
-                code=1,
-            )
-            last = done.stderr.splitlines()[-1]
-            message = f"{tmp_path} is in use by process {os.getpid()} on "
-            assert last.startswith(f"error: --output_dir: {message}")
-            assert os.listdir(tmp_path) == [".lock"], program
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        ("run_pretraining.py", f"--input_file={{}}/{RECORDS}"),
+        # run_classifier.py and its trials go through the same function.
+        ("run_squad.py", "--train_file={}/squad/train-v1.1.json"),
+    ],
+)
+def test_a_folder_in_use_is_not_touched(goldens, tmp_path, program, text):
+    with locks.sole_use(str(tmp_path)):
+        done = fork_server.python(
+            *(program, "--do_train", text.format(goldens)),
+            f"--vocab_file={goldens}/vocab.txt",
+            f"--bert_config_file={goldens}/first_layer.json",
+            f"--output_dir={tmp_path}",
+            code=1,
+        )
+        last = done.stderr.splitlines()[-1]
+        message = f"{tmp_path} is in use by process {os.getpid()} on "
+        assert last.startswith(f"error: --output_dir: {message}")
+        assert os.listdir(tmp_path) == [".lock"]
 
 
 def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):

@@ -44,6 +44,15 @@ def on_pages(find):
     return [(page_id(page), found) for page in PAGES for found in find(page)]
 
 
+def imports_in(tree):
+    """Full names that Python code imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 @functools.cache
 def defined(path):
     """Names at the top of a Python file, and those that it imports lazily."""
