@@ -26,10 +26,9 @@ def specs_of(kind, seq_length, num_labels):
 
 
 def columns_of(kind, lengths, *, seq_length, num_labels, vocab_size=1200):
-    """Random examples of some lengths; the first id is the number.
+    """Random examples of some lengths, name -> array [N, length].
 
-    Returns:
-      Feature name -> array [N, length].
+    The first id of an example is its number.
     """
     rng = np.random.default_rng(len(lengths))
     count = len(lengths)

@@ -112,8 +112,7 @@ def finished_run(goldens, folder, kind, is_pair=False, **changes):
 def export(folder, place=None, **options):
     """Exports a run to `export` in its folder, or in another place.
 
-    Returns:
-      The folder of the version.
+    Returns the folder of the version.
     """
     return saved_model.run(
         ExportOptions(
@@ -176,11 +175,11 @@ def inputs_of(kind, examples):
 
 def rows_of(goldens, kind, examples):
     """The rows of `data.finetuning.features`, name -> [N, length]."""
-    rows = features.Converter(
+    converter = features.Converter(
         FullTokenizer(str(goldens / "vocab.txt")),
         features.FeatureOptions(kind, LABELS[kind], LENGTH),
-    ).rows(examples)
-    rows = list(rows)
+    )
+    rows = list(converter.rows(examples))
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
