@@ -8,6 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from data.finetuning import features
+from data.finetuning.feature_options import feature_specs
+from data.records.feature_spec import encode_examples
 from data.tasks import ChoiceExample, InputExample, TaggingExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
@@ -181,6 +183,14 @@ def rows_of(goldens, kind, examples):
     )
     rows = list(converter.rows(examples))
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def requests_of(kind, rows):
+    """`rows_of` as the inputs of serving_default, and as records."""
+    shape = (-1, 3, LENGTH) if kind == "choice" else (-1, LENGTH)
+    ids = {n: rows[n].reshape(shape).astype(np.int32) for n in INPUTS}
+    specs = feature_specs(kind, LENGTH, max(1, len(LABELS[kind])))
+    return ids, encode_examples(specs, rows)
 
 
 def batch_of(ids):
