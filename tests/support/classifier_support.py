@@ -2,34 +2,16 @@
 
 import numpy as np
 
-from data.records import feature_spec, input_pipeline
+from data.finetuning.feature_options import feature_specs
+from data.records import input_pipeline
 from tests.support.records_support import write_examples
 from tests.support.run_files import write_json_lines
 
 
-def specs_of(kind, seq_length, num_labels):
-    """The features of a fine-tuning record."""
-    width = seq_length * (num_labels if kind == "choice" else 1)
-    inputs = [
-        feature_spec.FeatureSpec(name, width)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    ]
-    labels = {
-        "regression": [feature_spec.FeatureSpec("label_ids", 1, "float32")],
-        "multilabel": [feature_spec.FeatureSpec("label_ids", num_labels)],
-        "tagging": [
-            feature_spec.FeatureSpec("label_ids", seq_length),
-            feature_spec.FeatureSpec("label_mask", seq_length),
-        ],
-    }.get(kind, [feature_spec.FeatureSpec("label_ids", 1)])
-    return (*inputs, *labels, feature_spec.FeatureSpec("is_real_example", 1))
-
-
 def columns_of(kind, lengths, *, seq_length, num_labels, vocab_size=1200):
-    """Random examples of some lengths; the first id is the number.
+    """Random examples of some lengths, name -> array [N, length].
 
-    Returns:
-      Feature name -> array [N, length].
+    The first id of an example is its number.
     """
     rng = np.random.default_rng(len(lengths))
     count = len(lengths)
@@ -69,7 +51,7 @@ def write_records(
     folder, lengths, *, kind="classification", seq_length=128, num_labels=2
 ):
     """Writes random examples of some lengths to a file of `folder`."""
-    specs = specs_of(kind, seq_length, num_labels)
+    specs = feature_specs(kind, seq_length, num_labels)
     columns = columns_of(
         kind, lengths, seq_length=seq_length, num_labels=num_labels
     )
@@ -81,7 +63,7 @@ def open_golden(goldens, task, split):
     """The original's records of a task: CoLA, MRPC or MNLI."""
     return input_pipeline.open_records(
         [str(goldens / f"classifier/{task}/expected/{split}.tf_record")],
-        specs_of("classification", 64, 3 if task == "MNLI" else 2),
+        feature_specs("classification", 64, 3 if task == "MNLI" else 2),
         limits={},
     )
 

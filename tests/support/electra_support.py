@@ -28,8 +28,7 @@ def config_of(goldens):
 def write_electra_run(goldens, folder):
     """Writes both encoders and slots, as pretraining leaves them.
 
-    Returns:
-      The folder; variable name -> value.
+    Returns the folder; variable name -> value.
     """
     config = config_of(goldens)
     small = dataclasses.replace(

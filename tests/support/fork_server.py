@@ -110,9 +110,6 @@ def start(
       stderr: likewise; the same path = both.
       env: variables to add to the environment, as {name: value}.
       devices: how many the CPU is divided into.
-
-    Returns:
-      The process.
     """
     python, *arguments = map(str, arguments)
     assert python == sys.executable, python
@@ -129,16 +126,7 @@ def start(
 
 
 def run(arguments, *, timeout=300, **how):
-    """Runs a program, as `subprocess.run` with its output captured.
-
-    Args:
-      arguments: see `start`.
-      timeout: in seconds.
-      how: see `start`.
-
-    Returns:
-      A `subprocess.CompletedProcess`.
-    """
+    """Runs what `start` starts, as `subprocess.run` with captured output."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
         process = start(arguments, stdout=paths[0], stderr=paths[1], **how)
@@ -151,16 +139,9 @@ def run(arguments, *, timeout=300, **how):
 
 
 def python(*arguments, code=0, cwd=ROOT, **how):
-    """Runs a program of this project, or -c and its text, to its end.
+    """Runs a program of this project, or -c and its text, as `run` does.
 
-    Args:
-      arguments: the program and its flags.
-      code: the exit status that it must have.
-      cwd: see `start`.
-      how: see `run`.
-
-    Returns:
-      A `subprocess.CompletedProcess`.
+    `code` is the exit status that it must have.
     """
     done = run([sys.executable, *arguments], cwd=cwd, **how)
     assert done.returncode == code, (done.returncode, done.stderr[-3000:])
@@ -168,17 +149,10 @@ def python(*arguments, code=0, cwd=ROOT, **how):
 
 
 def cold_python(*arguments, code=0, cwd=ROOT, python=sys.executable, **how):
-    """Runs a Python that has loaded nothing yet to its end.
+    """Runs a Python that has loaded nothing yet, as `subprocess.run` does.
 
-    Args:
-      arguments: as on a command line.
-      code: the exit status that it must have.
-      cwd: the folder to start it in.
-      python: that of another environment.
-      how: see `subprocess.run`.
-
-    Returns:
-      A `subprocess.CompletedProcess`.
+    `code` is the exit status that it must have; `python` may be that of another
+    environment.
     """
     done = subprocess.run(
         [python, *arguments],

@@ -43,13 +43,9 @@ RAISING = {
 
 
 def operations(function) -> list[tuple[tf.compat.v1.NodeDef, bool]]:
-    """The operations of a function and of those that it calls.
+    """The operations of a `ConcreteFunction` and of those that it calls.
 
-    Args:
-      function: a `ConcreteFunction`.
-
-    Returns:
-      Each operation, and whether XLA compiles it.
+    Returns each operation, and whether XLA compiles it.
     """
     graph = function.graph.as_graph_def()
     library = {f.signature.name: f for f in graph.library.function}

@@ -37,62 +37,45 @@ CONFIG = {
     "vocab_size": V,
 }
 
+
+def with_bias(name, *shape):
+    """A weight and its bias: shapes by name."""
+    return {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+
+
+BLOCK = {
+    **with_bias("attention.self.query", H, H),
+    **with_bias("attention.self.key", H, H),
+    **with_bias("attention.self.value", H, H),
+    **with_bias("attention.output.dense", H, H),
+    **with_bias("attention.output.LayerNorm", H),
+    **with_bias("intermediate.dense", FF, H),
+    **with_bias("output.dense", H, FF),
+    **with_bias("output.LayerNorm", H),
+}
 ENCODER = {
     "embeddings.word_embeddings.weight": (V, H),
     "embeddings.position_embeddings.weight": (POSITIONS, H),
     "embeddings.token_type_embeddings.weight": (2, H),
-    "embeddings.LayerNorm.weight": (H,),
-    "embeddings.LayerNorm.bias": (H,),
+    **with_bias("embeddings.LayerNorm", H),
     **{
         f"encoder.layer.{layer}.{name}": shape
         for layer in range(LAYERS)
-        for name, shape in {
-            "attention.self.query.weight": (H, H),
-            "attention.self.query.bias": (H,),
-            "attention.self.key.weight": (H, H),
-            "attention.self.key.bias": (H,),
-            "attention.self.value.weight": (H, H),
-            "attention.self.value.bias": (H,),
-            "attention.output.dense.weight": (H, H),
-            "attention.output.dense.bias": (H,),
-            "attention.output.LayerNorm.weight": (H,),
-            "attention.output.LayerNorm.bias": (H,),
-            "intermediate.dense.weight": (FF, H),
-            "intermediate.dense.bias": (FF,),
-            "output.dense.weight": (H, FF),
-            "output.dense.bias": (H,),
-            "output.LayerNorm.weight": (H,),
-            "output.LayerNorm.bias": (H,),
-        }.items()
+        for name, shape in BLOCK.items()
     },
 }
-POOLER = {"pooler.dense.weight": (H, H), "pooler.dense.bias": (H,)}
+POOLER = with_bias("pooler.dense", H, H)
 HEADS_OF = {
     "BertForPreTraining": {
-        "cls.predictions.transform.dense.weight": (H, H),
-        "cls.predictions.transform.dense.bias": (H,),
-        "cls.predictions.transform.LayerNorm.weight": (H,),
-        "cls.predictions.transform.LayerNorm.bias": (H,),
+        **with_bias("cls.predictions.transform.dense", H, H),
+        **with_bias("cls.predictions.transform.LayerNorm", H),
         "cls.predictions.bias": (V,),
-        "cls.seq_relationship.weight": (2, H),
-        "cls.seq_relationship.bias": (2,),
+        **with_bias("cls.seq_relationship", 2, H),
     },
-    "BertForSequenceClassification": {
-        "classifier.weight": (3, H),
-        "classifier.bias": (3,),
-    },
-    "BertForTokenClassification": {
-        "classifier.weight": (3, H),
-        "classifier.bias": (3,),
-    },
-    "BertForMultipleChoice": {
-        "classifier.weight": (1, H),
-        "classifier.bias": (1,),
-    },
-    "BertForQuestionAnswering": {
-        "qa_outputs.weight": (2, H),
-        "qa_outputs.bias": (2,),
-    },
+    "BertForSequenceClassification": with_bias("classifier", 3, H),
+    "BertForTokenClassification": with_bias("classifier", 3, H),
+    "BertForMultipleChoice": with_bias("classifier", 1, H),
+    "BertForQuestionAnswering": with_bias("qa_outputs", 2, H),
 }
 WITHOUT_POOLER = ("BertForTokenClassification", "BertForQuestionAnswering")
 

@@ -28,9 +28,7 @@ HANGS = 900  # seconds after which a process is taken to hang
 class Run:
     """A run in a folder, over as many starts as it takes.
 
-    Args:
-      folder: its output_dir.
-      commands: of each process: arguments, variables of the environment.
+    `commands` are of each process: arguments, variables of the environment.
     """
 
     def __init__(self, folder, *commands):
@@ -86,12 +84,9 @@ class Run:
             assert process.wait(HANGS) == 0, self.log()[-3000:]
 
     def interrupt(self, number, point, expected=None):
-        """Starts all processes, which send themselves a signal.
+        """Starts all processes, which send themselves a signal at a point.
 
-        Args:
-          number: the signal.
-          point: when.
-          expected: exit status; None = that of a process that is killed.
+        `expected` is the exit status; None = that of a process that is killed.
         """
         self.start(number, point)
         for process in self.processes:
@@ -167,11 +162,8 @@ def twenty_one(number):
 def interrupt_again_and_again(run, interruptions, save_checkpoints_steps):
     """Interrupts a run, then lets it end; no work is lost that need not be.
 
-    Args:
-      run: the run.
-      interruptions: (signal, point) of each.
-      save_checkpoints_steps: of the run; so many steps a kill may cost, and
-        SIGTERM none.
+    `interruptions` are (signal, point) of each. A kill may cost
+    `save_checkpoints_steps` steps, and SIGTERM none.
     """
     kept = 0  # the next start must resume at this step or later
     for number, point in interruptions:

@@ -30,9 +30,7 @@ def execute(path: pathlib.Path) -> nbformat.NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [
-                output
-                for output in cell.outputs
-                if output.get("name") != "stderr"
+                x for x in cell.outputs if x.get("name") != "stderr"
             ]
     notebook.metadata.language_info = {"name": "python"}
     return notebook

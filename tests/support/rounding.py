@@ -59,10 +59,7 @@ SIX_DECIMALS = ONE_SUM + 2 * 0.5e-6
 def deviation(scale: float, dtype: str, num_roundings: int) -> float:
     """Root mean square of an error that independent roundings add up to.
 
-    Args:
-      scale: root mean square of what is rounded.
-      dtype: a key of `UNITS`.
-      num_roundings: one after the other.
+    `scale` is that of what is rounded; one rounding comes after the other.
     """
     return scale * UNITS[dtype] * np.sqrt(num_roundings)
 
@@ -87,21 +84,15 @@ def assert_equal(got, want, rtol=0.0, err_msg="") -> None:
 def assert_near(got, want, dtype, num_roundings, scale=None) -> None:
     """Asserts that an array differs from that of float32 by roundings only.
 
-    Args:
-      got: array or tensor.
-      want: the same, computed in float32.
-      dtype: of the arithmetic of `got`.
-      num_roundings: between the input and `got`, one after the other.
-      scale: see `deviation`; None = that of `want`.
+    There are `num_roundings` to `dtype` between the input and `got`. `scale`:
+    see `deviation`; None = that of `want`.
     """
     want = np.asarray(want, np.float64)
     error = np.asarray(tf.cast(got, tf.float64)) - want
     if scale is None:
         scale = root_mean_square(want)
-    found, bound = (
-        root_mean_square(error),
-        deviation(scale, dtype, num_roundings),
-    )
+    found = root_mean_square(error)
+    bound = deviation(scale, dtype, num_roundings)
     assert found <= bound, f"root mean square error {found} above {bound}"
     found, bound = np.abs(error).max(), most(scale, dtype, num_roundings)
     assert found <= bound, f"error {found} above {bound}"
@@ -111,13 +102,8 @@ def assert_all_near(got, want, dtype, num_roundings) -> None:
     """Asserts that results and gradients differ by roundings only.
 
     A gradient that is a small difference of large ones, as a query's behind a
-    softmax, has the rounding of the large ones.
-
-    Args:
-      got: name -> array or tensor.
-      want: the same. Names of gradients do not begin with `loss` or `logits`.
-      dtype: of the arithmetic.
-      num_roundings: see `assert_near`.
+    softmax, has the rounding of the large ones. Names of gradients do not begin
+    with `loss` or `logits`.
     """
     gradients = [
         np.ravel(value)

@@ -27,13 +27,7 @@ from data.progress import Progress
 
 
 class Interrupter:
-    """Sends a signal to this process when a point is reached.
-
-    Args:
-      number: the signal; None = hang.
-      point: see the module.
-      count: likewise.
-    """
+    """Sends a signal, None = hang, to this process when a point is reached."""
 
     def __init__(self, number, point, count):
         self._number = number

@@ -8,6 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from data.finetuning import features
+from data.finetuning.feature_options import feature_specs
+from data.records.feature_spec import encode_examples
 from data.tasks import ChoiceExample, InputExample, TaggingExample
 from data.text.packing import INPUTS
 from data.text.tokenization import FullTokenizer
@@ -112,8 +114,7 @@ def finished_run(goldens, folder, kind, is_pair=False, **changes):
 def export(folder, place=None, **options):
     """Exports a run to `export` in its folder, or in another place.
 
-    Returns:
-      The folder of the version.
+    Returns the folder of the version.
     """
     return saved_model.run(
         ExportOptions(
@@ -176,12 +177,20 @@ def inputs_of(kind, examples):
 
 def rows_of(goldens, kind, examples):
     """The rows of `data.finetuning.features`, name -> [N, length]."""
-    rows = features.Converter(
+    converter = features.Converter(
         FullTokenizer(str(goldens / "vocab.txt")),
         features.FeatureOptions(kind, LABELS[kind], LENGTH),
-    ).rows(examples)
-    rows = list(rows)
+    )
+    rows = list(converter.rows(examples))
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def requests_of(kind, rows):
+    """`rows_of` as the inputs of serving_default, and as records."""
+    shape = (-1, 3, LENGTH) if kind == "choice" else (-1, LENGTH)
+    ids = {n: rows[n].reshape(shape).astype(np.int32) for n in INPUTS}
+    specs = feature_specs(kind, LENGTH, max(1, len(LABELS[kind])))
+    return ids, encode_examples(specs, rows)
 
 
 def batch_of(ids):

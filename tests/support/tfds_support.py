@@ -1,5 +1,7 @@
 """Makes small data sets for the tests of tensorflow-datasets."""
 
+import pathlib
+
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core import registered
@@ -24,15 +26,12 @@ def prepare(folder, name, features, splits, config=None, **options):
     """Prepares a data set, unknown to this process as a user's own is.
 
     Args:
-      folder: the data_dir.
+      folder: the data_dir, which is returned as text.
       name: of the data set.
       features: of an example, name -> feature.
       splits: name -> examples.
       config: name of its only configuration; None = it has none.
       **options: of `tfds.download.DownloadConfig`.
-
-    Returns:
-      The folder, as text.
     """
     with registered.skip_registration():
 
@@ -81,8 +80,4 @@ def prepare_texts(folder, name, texts, config=None, **features):
 
 def text_of(paths):
     """The bytes of all files together."""
-    contents = []
-    for path in paths:
-        with open(path, "rb") as file:
-            contents.append(file.read())
-    return b"".join(contents)
+    return b"".join(pathlib.Path(path).read_bytes() for path in paths)

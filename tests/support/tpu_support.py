@@ -48,14 +48,7 @@ _HOST = re.compile(
 
 
 def graph_problems(function) -> list[str]:
-    """What a TPU could not run in a function's graph.
-
-    Args:
-      function: a `ConcreteFunction`; those that it calls are looked at, too.
-
-    Returns:
-      A line for each operation.
-    """
+    """What a TPU could not run in a `ConcreteFunction` and those it calls."""
     graph = function.graph.as_graph_def(add_shapes=True)
     bodies = {"": graph.node}
     bodies |= {f.signature.name: f.node_def for f in graph.library.function}
@@ -91,14 +84,7 @@ def _problems_of(node):
 
 
 def program_problems(program: str) -> list[str]:
-    """What a TPU could not run in what XLA was given to compile.
-
-    Args:
-      program: HLO as text.
-
-    Returns:
-      A line for each instruction.
-    """
+    """What a TPU could not run in what XLA was given to compile, HLO."""
     problems = []
     for line in program.splitlines():
         # `f32[<=8,4]` holds up to 8 rows.
@@ -112,15 +98,7 @@ def program_problems(program: str) -> list[str]:
 
 
 def compiled(step, *arguments):
-    """Compiles a step as a whole, and refuses one that is not for a TPU.
-
-    Args:
-      step: a Python function of tensors.
-      arguments: what it will be called with.
-
-    Returns:
-      The compiled function.
-    """
+    """Compiles a step as a whole, and refuses one that is not for a TPU."""
     function = tf.function(step, jit_compile=True)
     concrete = function.get_concrete_function(*arguments)
     problems = graph_problems(concrete)
@@ -143,12 +121,8 @@ def assert_same_results(
 ) -> None:
     """Runs a step compiled and as it is, from the same weights.
 
-    Args:
-      step: a Python function of tensors.
-      variables: name -> variable, all that it may change.
-      arguments: what it is called with.
-      tolerance: greatest difference of results, and of variables.
-      of_variables: that of variables, if it is another.
+    `variables` are all that it may change, by name. `tolerance` is the greatest
+    difference of results, and of variables if `of_variables` is not given.
     """
     if of_variables is None:
         of_variables = tolerance
@@ -170,10 +144,3 @@ def assert_same_results(
         np.testing.assert_allclose(
             got_after[name], value, atol=of_variables, rtol=0, err_msg=name
         )
-
-
-def operations(function) -> set[str]:
-    """The operations of a `ConcreteFunction` and of those that it calls."""
-    graph = function.graph.as_graph_def()
-    bodies = [graph.node, *(f.node_def for f in graph.library.function)]
-    return {node.op for nodes in bodies for node in nodes}

@@ -4,9 +4,10 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
+from data.finetuning.feature_options import feature_specs
 from data.records import input_pipeline, length_batches
 from data.records.input_pipeline import WHOLE, Shard
-from tests.support.classifier_support import specs_of, write_records
+from tests.support.classifier_support import write_records
 
 SEQ_LENGTH = 128
 
@@ -293,9 +294,8 @@ def test_a_worker_groups_the_examples_of_its_own_files(tmp_path):
         folder.mkdir()
         lengths = np.random.default_rng(i).integers(1, 101, count)
         paths += write_records(folder, lengths).paths
-    files = input_pipeline.open_records(
-        paths, specs_of("classification", 128, 2), limits={}
-    )
+    specs = feature_specs("classification", SEQ_LENGTH, 2)
+    files = input_pipeline.open_records(paths, specs, limits={})
     options = {"shard": Shard(1, 2), "batch_size": 2, "group_by_length": True}
     numbers, _ = stream(files, 2 * 37, **options)
     for one in np.reshape(numbers, (2, 37)):

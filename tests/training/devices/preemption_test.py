@@ -35,48 +35,42 @@ def test_elsewhere_it_ends_the_program_at_once():
 
 def test_a_deferred_block_is_finished_first():
     done = []
-    with pytest.raises(preemption.Preempted):
-        with preemption.deferred():
-            preempt()
-            preempt()
-            preemption.check()
-            done.append(preemption.requested())
+    with pytest.raises(preemption.Preempted), preemption.deferred():
+        preempt()
+        preempt()
+        preemption.check()
+        done.append(preemption.requested())
     assert done == [True]
 
 
 def test_an_error_in_a_deferred_block_is_what_is_told():
-    with pytest.raises(OSError, match="disk full"):
-        with preemption.deferred():
-            preempt()
-            raise OSError("disk full")
+    with pytest.raises(OSError, match="disk full"), preemption.deferred():
+        preempt()
+        raise OSError("disk full")
 
 
 def test_a_heeded_block_inside_it_is_broken():
     done = []
-    with pytest.raises(preemption.Preempted):
-        with preemption.deferred():
-            try:
-                with preemption.heeded():
-                    preempt()
-                    done.append("heeded")
-            except preemption.Preempted:
-                preemption.check()
-                done.append("saved")
+    with pytest.raises(preemption.Preempted), preemption.deferred():
+        try:
+            with preemption.heeded():
+                preempt()
+                done.append("heeded")
+        except preemption.Preempted:
+            preemption.check()
+            done.append("saved")
     assert done == ["saved"]
 
 
 @pytest.mark.parametrize("block", [preemption.heeded, preemption.deferred])
 def test_a_block_does_not_begin_when_it_has_come_before(block):
     done = []
-    with pytest.raises(preemption.Preempted):
-        with preemption.deferred():
-            preempt()
-            with pytest.raises(preemption.Preempted):
-                with preemption.heeded():
-                    done.append("begun")
-    with pytest.raises(preemption.Preempted):
-        with block():
+    with pytest.raises(preemption.Preempted), preemption.deferred():
+        preempt()
+        with pytest.raises(preemption.Preempted), preemption.heeded():
             done.append("begun")
+    with pytest.raises(preemption.Preempted), block():
+        done.append("begun")
     assert not done
 
 

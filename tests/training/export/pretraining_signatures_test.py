@@ -77,19 +77,19 @@ def wanted(goldens, lines):
 
 
 def check(outputs, answers):
+    outputs = {name: x.numpy() for name, x in outputs.items()}
     for i, answer in enumerate(answers):
-        masks = answer.get("masks", [])
-        there = outputs["positions"].numpy()[i] >= 0
+        masks, found = answer.get("masks", []), outputs["probabilities"][i]
+        there = outputs["positions"][i] >= 0
         assert there.sum() == len(masks)
         for place, words in zip(np.flatnonzero(there), masks, strict=True):
-            tokens = outputs["tokens"].numpy()[i, place]
+            tokens = outputs["tokens"][i, place]
             assert [x.decode() for x in tokens] == [w for w, _ in words]
-            found = outputs["probabilities"].numpy()[i, place]
-            close(found, [p for _, p in words])
-        assert not outputs["probabilities"].numpy()[i][~there].any()
+            close(found[place], [p for _, p in words])
+        assert not found[~there].any()
         if "is_next_probability" in answer:
-            found = outputs["is_next_probability"].numpy()[i]
-            close(found, answer["is_next_probability"])
+            is_next = outputs["is_next_probability"][i]
+            close(is_next, answer["is_next_probability"])
 
 
 def test_masks_are_filled_as_the_program_fills_them(signatures, goldens):

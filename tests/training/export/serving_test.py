@@ -14,19 +14,18 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from data.finetuning.feature_options import feature_specs
 from data.records import tfrecord
 from data.records.feature_spec import FeatureSpec, encode_examples
 from tests.support import serving_support
 from tests.support.serving_support import (
     INPUTS,
-    LENGTH,
     answer_of_card,
     batch_of,
     close,
     examples_of,
     finished_run,
     predictions_of,
+    requests_of,
     rows_of,
     served,
     span_serving,
@@ -134,10 +133,9 @@ def test_examples_are_answered_as_by_the_original(finished, asked, tmp_path):
         {"probabilities": ("float32", [None, 2])},
     ]
     # With label_ids and is_real_example, as the original writes them.
-    specs = feature_specs("classification", LENGTH, 2)
-    assert "label_ids" in [spec.name for spec in specs]
-    records = {"examples": encode_examples(specs, rows)}
-    request = {"a": ("serving_default", records)}
+    _, records = requests_of("classification", rows)
+    assert b"label_ids" in records[0] and b"is_real_example" in records[0]
+    request = {"a": ("serving_default", {"examples": records})}
     answers = served(version, request, tmp_path, has_text=False)
     assert list(answers) == [("a", "probabilities")]
     close(answers["a", "probabilities"], wanted)

@@ -19,6 +19,7 @@ from tests.support.serving_support import (
     finished_run,
     inputs_of,
     predictions_of,
+    requests_of,
     rows_of,
 )
 from training.export import saved_model
@@ -66,14 +67,11 @@ def test_texts_ids_and_records_give_the_predictions(served, goldens, count):
     examples = examples_of(kind, is_pair, count)
     rows = rows_of(goldens, kind, examples)
     wanted = predictions_of(model, rows)
-    num_rows = len(rows["input_ids"])
-    shape = (num_rows, 3, LENGTH) if kind == "choice" else (num_rows, LENGTH)
-    ids = {name: rows[name].reshape(shape).astype("int32") for name in INPUTS}
-    specs = feature_specs(kind, LENGTH, model.num_labels)
+    ids, records = requests_of(kind, rows)
     rows_answers = [
         signatures["serving_default"](**ids),
         signatures["serve_ids"](ids["input_ids"]),
-        signatures["serve_examples"](encode_examples(specs, rows)),
+        signatures["serve_examples"](records),
     ]
     mask = np.ones(wanted.shape)
     if kind == "tagging":
@@ -97,8 +95,7 @@ def test_labels_travel_inside(served, goldens):
     kind, is_pair, model, signatures = served
     examples = examples_of(kind, is_pair, 6)
     rows = rows_of(goldens, kind, examples)
-    specs = feature_specs(kind, LENGTH, model.num_labels)
-    answer = signatures["serve_examples"](encode_examples(specs, rows))
+    answer = signatures["serve_examples"](requests_of(kind, rows)[1])
     wanted = predictions_of(model, rows)
     if kind == "regression":
         assert list(answer) == ["score"]

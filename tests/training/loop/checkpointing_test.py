@@ -84,8 +84,7 @@ def test_a_checkpoint_of_the_original_is_checked_too(tmp_path, ending):
     # It has no record: TensorFlow's own checksums.
     manager = save(tmp_path)
     os.remove(tmp_path / "model.ckpt-2.resume.json")
-    values = variables()
-    assert manager.restore(values) == ResumePoint(2)
+    assert manager.restore(variables()) == ResumePoint(2)
     damage(tmp_path / f"model.ckpt-2{ending}", 10, 0x10)
     assert restored_step(manager) == 1
 
@@ -108,8 +107,8 @@ def test_a_missing_data_file_is_noticed(tmp_path, caplog):
 
 def test_files_of_two_saves_are_no_checkpoint(tmp_path):
     manager = save(tmp_path, steps=(1, 2, 3))
-    (tmp_path / "model.ckpt-3.index").write_bytes(
-        (tmp_path / "model.ckpt-2.index").read_bytes()
+    shutil.copy(
+        tmp_path / "model.ckpt-2.index", tmp_path / "model.ckpt-3.index"
     )
     assert restored_step(manager) == 2
 
@@ -155,17 +154,6 @@ def test_a_record_that_is_none_is_damaged(tmp_path, content, caplog):
     (tmp_path / "model.ckpt-2.resume.json").write_text(content)
     assert restored_step(manager) == 1
     assert "model.ckpt-2.resume.json is damaged." in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("ending", "position"), [(".index", 30), (FILES[1], 0)]
-)
-def test_weights_to_start_from_must_be_whole(tmp_path, ending, position):
-    save(tmp_path)
-    damage(tmp_path / f"model.ckpt-2{ending}", position, 0x10)
-    values = {"bert/one": variables()["bert/one"]}
-    with pytest.raises(ValueError, match="model.ckpt-2: this .* is damaged"):
-        checkpoints.init_from_checkpoint(str(tmp_path), values)
 
 
 class Killed(BaseException):

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from modeling import PretrainingModel
 from tests.support.small_model import BATCH, SMALL
+from tests.training.loop.updates import apply
 from training.config.run_options import TrainOptions
 from training.inference import Evaluator
 from training.loop import optimizers
@@ -62,9 +63,7 @@ def updated(optimizer_class, names=("a/kernel",), **options):
     """The compiled update of an optimizer that has made one."""
     variables = {name: tf.Variable([1.0, 2.0]) for name in names}
     optimizer = optimizer_class(variables, **options)
-    optimizer.apply(
-        [tf.ones(2)] * len(names), tf.constant(0.1), tf.constant(1, tf.int64)
-    )
+    apply(optimizer, [[1.0, 1.0]] * len(names), 0.1)
     return optimizer._compiled
 
 
@@ -85,7 +84,7 @@ def test_models_alike_share_a_compiled_update_traced_once():
 def test_a_shared_update_holds_no_variables():
     variable = tf.Variable([1.0, 2.0])
     optimizer = optimizers.AdamWeightDecay({"a/kernel": variable})
-    optimizer.apply([tf.ones(2)], tf.constant(0.1), tf.constant(1, tf.int64))
+    apply(optimizer, [[1.0, 1.0]], 0.1)
     alive = weakref.ref(variable), weakref.ref(optimizer)
     del variable, optimizer
     gc.collect()

@@ -34,14 +34,9 @@ def test_the_first_update_by_hand():
     apply(lamb, [[0.3, -0.2], [0.3, -0.2]], 0.01, 1)
     direction = np.array([1 + 0.03, -1 + 0.04])
     moved = 0.01 * 5 * direction / np.linalg.norm(direction)
-    np.testing.assert_allclose(
-        variables["x/kernel"],
-        [3 - moved[0], 4 - moved[1]],
-        rtol=rounding.ONE_SUM,
-    )
-    np.testing.assert_allclose(
-        variables["x/bias"], [2.99, 4.01], rtol=rounding.ONE_SUM
-    )
+    want = [3 - moved[0], 4 - moved[1]], [2.99, 4.01]
+    for variable, value in zip(variables.values(), want, strict=True):
+        np.testing.assert_allclose(variable, value, rtol=rounding.ONE_SUM)
 
 
 def test_a_gradient_of_zero_moves_nothing_but_by_decay():

@@ -34,13 +34,12 @@ def direction(matrix):
     return (left * polynomial(values / np.linalg.norm(values))) @ right
 
 
-def updated(kind, gradients, rates, factors=None):
-    """The variables and slots after updates from the same start."""
+def updated(kind, gradients, rates, factors):
+    """The same start, and the variables and slots after updates."""
     rng = np.random.default_rng(0)
-    shapes = KERNELS | OTHERS
     variables = {
         name: tf.Variable(rng.normal(size=shape), dtype=tf.float32)
-        for name, shape in shapes.items()
+        for name, shape in (KERNELS | OTHERS).items()
     }
     optimizer = kind(variables, factors)
     start = {name: x.numpy().astype(float) for name, x in variables.items()}

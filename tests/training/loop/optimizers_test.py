@@ -14,36 +14,30 @@ from training.loop.muon import Muon
 from training.loop.rates import learning_rate
 
 
-def rate(step, warmup=10, steps=60):
-    options = TrainOptions(
-        output_dir="unused",
-        learning_rate=1e-3,
-        num_train_steps=steps,
-        num_warmup_steps=warmup,
-    )
-    return float(learning_rate(tf.constant(step, tf.int64), options))
-
-
 @pytest.mark.parametrize(
-    ("step", "expected"),
+    ("step", "warmup", "expected"),
     [
         # By hand from create_optimizer: warm-up peak * step / 10, then
         # peak * (1 - step / 60), so a small drop where the warm-up ends.
-        (0, 0.0),
-        (1, 1e-4),
-        (9, 9e-4),
-        (10, 1e-3 * 50 / 60),
-        (30, 5e-4),
-        (60, 0.0),
-        (75, 0.0),  # stays at the end value
+        (0, 10, 0.0),
+        (1, 10, 1e-4),
+        (9, 10, 9e-4),
+        (10, 10, 1e-3 * 50 / 60),
+        (30, 10, 5e-4),
+        (60, 10, 0.0),
+        (75, 10, 0.0),  # stays at the end value
+        (0, 0, 1e-3),
     ],
 )
-def test_schedule_by_hand(step, expected):
-    assert rate(step) == pytest.approx(expected, rel=1e-6)
-
-
-def test_no_warmup_starts_near_the_peak():
-    assert rate(0, warmup=0) == pytest.approx(1e-3)
+def test_schedule_by_hand(step, warmup, expected):
+    options = TrainOptions(
+        output_dir="unused",
+        learning_rate=1e-3,
+        num_train_steps=60,
+        num_warmup_steps=warmup,
+    )
+    found = float(learning_rate(tf.constant(step, tf.int64), options))
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,11 @@ def resume(tmp_path):
 
     def call(said=(), now=(), at="before", **options):
         before.save(weights, ResumePoint(7, 100, 12345, 50, **dict(said)))
+        out = {"output_dir": str(tmp_path / at), "num_train_steps": 10}
         return resuming.resume(
-            CheckpointManager(str(tmp_path / at)),
+            CheckpointManager(out["output_dir"]),
             weights,
-            TrainOptions(
-                output_dir=str(tmp_path / at), num_train_steps=10, **options
-            ),
+            TrainOptions(**out | options),
             ResumePoint(0, 0, 12345, 50, **dict(now)),
         )
 
@@ -69,6 +68,28 @@ def test_workers_that_continue_at_different_steps_are_refused(
     add_worker(monkeypatch, [1, 0, 0, 0, 0])
     with pytest.raises(ValueError, match="checkpoints of different steps: 7, "):
         resume(at="next", continue_from=str(tmp_path / "before"))
+
+
+@pytest.mark.parametrize(("name", "step"), [("before", 7), ("empty", 0)])
+def test_a_phase_with_nothing_left_or_nothing_before_is_refused(
+    resume, tmp_path, name, step
+):
+    folder = tmp_path / name
+    message = f"^--continue_from={folder} is at step {step}, .*_steps=7: it"
+    with pytest.raises(ValueError, match=message):
+        resume(at="next", continue_from=str(folder), num_train_steps=7)
+
+
+@pytest.mark.parametrize("resumes", [True, False])
+def test_slots_of_another_optimizer_are_refused(resume, tmp_path, resumes):
+    folder = tmp_path / "before"
+    message = (
+        f"^--optimizer=lamb, but the run of {folder} was trained with adamw; "
+        "give --optimizer=adamw, .* --init_checkpoint="
+    )
+    phase = {"at": "next", "continue_from": str(folder)}
+    with pytest.raises(ValueError, match=message):
+        resume(optimizer="lamb", **({} if resumes else phase))
 
 
 def test_a_run_that_resumes_says_what_else_it_was_trained_with(resume, caplog):

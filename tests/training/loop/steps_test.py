@@ -205,17 +205,12 @@ def is_compiled(num_steps, trims=False, **options):
 
 
 def test_what_is_compiled_is_decided_by_the_length_of_training():
-    assert is_compiled(20) is False
-    assert is_compiled(1000) is True
-    assert is_compiled(20, num_train_minutes=1.0) is True
-    assert is_compiled(20, fuse=True) is True
-    assert is_compiled(1000, fuse=False) is False
-
-
-def test_compiling_pays_for_long_training_and_large_models():
     # One length: 2e8 / (32 * 128 * 6 * 384) = 21.2 steps.
-    assert not is_compiled(21)
-    assert is_compiled(22)
+    assert is_compiled(21) is False
+    assert is_compiled(22) is True
+    assert is_compiled(21, num_train_minutes=1.0) is True
+    assert is_compiled(21, fuse=True) is True
+    assert is_compiled(22, fuse=False) is False
     # Several lengths, half as long: twice as many for each.
     most = int(2 * 21.193 * len(trimmed_lengths(128)))
     assert not is_compiled(most, trims=True)

@@ -65,11 +65,6 @@ def in_whole_batches(goldens, tmp_path_factory):
     return folder, *golden_run(goldens, folder, num_train_steps=8, **options)
 
 
-@pytest.fixture(scope="module")
-def eight_steps(in_whole_batches):
-    return in_whole_batches[0]
-
-
 @pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.all)])
 def test_micro_batches_give_the_same_steps(
     goldens, tmp_path, in_whole_batches, count
@@ -136,12 +131,6 @@ def test_resumed_runs_and_short_calls_repeat_the_steps(goldens, tmp_path):
         np.testing.assert_array_equal(whole[name], resumed[name])
 
 
-def test_a_finished_run_says_what_to_change(goldens, eight_steps, caplog):
-    golden_run(goldens, eight_steps, num_train_steps=8)
-    assert "holds step 8, and 8 steps are asked for" in caplog.text
-    assert "give more by --num_train_steps" in caplog.text
-
-
 def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
     run_steps = loop.Trainer.run_steps
 
@@ -171,12 +160,13 @@ def test_bfloat16_follows_float32(goldens, tmp_path, golden_losses):
     assert_losses_near(metrics["loss"], golden_losses["loss"], "bfloat16")
 
 
-def test_only_the_newest_checkpoints_are_kept(eight_steps):
-    assert CheckpointManager(str(eight_steps)).steps() == [4, 5, 6, 7, 8]
-    state = (eight_steps / "checkpoint").read_text()
+def test_only_the_newest_checkpoints_are_kept(in_whole_batches):
+    folder = in_whole_batches[0]
+    assert CheckpointManager(str(folder)).steps() == [4, 5, 6, 7, 8]
+    state = (folder / "checkpoint").read_text()
     assert 'model_checkpoint_path: "' in state
     assert state.count("all_model_checkpoint_paths") == 5
-    point = json.loads((eight_steps / "model.ckpt-8.resume.json").read_text())
+    point = json.loads((folder / "model.ckpt-8.resume.json").read_text())
     assert point.pop("index_sha256") != point.pop("sha256")
     assert point.pop("train_seconds") > 0
     assert point == {
@@ -192,8 +182,8 @@ def test_only_the_newest_checkpoints_are_kept(eight_steps):
     }
 
 
-def test_events_hold_every_figure(eight_steps):
-    points = events.read_points(str(eight_steps))
+def test_events_hold_every_figure(in_whole_batches):
+    points = events.read_points(str(in_whole_batches[0]))
     assert set(points) == {
         "loss",
         "masked_lm_loss",
