@@ -68,7 +68,7 @@ def test_records_that_are_being_made_are_given_up(goldens, tmp_path):
     run = make_classifier(goldens, tmp_path / "out", 1, f"--data_dir={data}")
     run.interrupt(SIGTERM, while_making_records, EXIT_CODE)
     assert "preempted by SIGTERM: files appear whole" in run.log()
-    assert "Computing on" not in run.log()
+    assert "Running training" not in run.log()
     assert not run.folder.exists()  # it would be empty
 
 
