@@ -14,6 +14,7 @@ from absl import logging
 
 from data.storage import files
 
+# An error for the set that `%` fills in, such as `train`.
 EMPTY_SET = (
     "the %s set is empty, expected at least one row; lines end with a line "
     "feed, not with a carriage return alone."

@@ -239,6 +239,7 @@ def described_weights(folder: str, *prefixes: str) -> str | None:
     """Returns the weights that `task.json` names; None = look for the latest.
 
     `prefixes` are checkpoints in the folder, each of which may be the latest.
+    Raises FileNotFoundError if the named weights are gone.
     """
     description = read_description(folder)
     if not description or not description["weights"]:
