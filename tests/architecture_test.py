@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_348,
-    "training": 11_184,
+    "training": 11_177,
     "modeling": 3_864,
     "studies": 1_379,
     "demo": 385,

@@ -106,7 +106,7 @@ class Explainer:
             )
         pieces, values = np.ravel(pieces), np.ravel(values)
         of_pieces = np.bincount(pieces, values, minlength=1 + tf.size(ids))
-        words = self._words(columns, of_pieces, {*pieces})
+        words = self._words(columns, of_pieces, pieces)
         return Explanation(words, score, baseline)
 
     def _lay_out(
@@ -121,23 +121,16 @@ class Explainer:
         return packing.pack(ids[:1], second, cut=said.cut, **how)
 
     def _words(
-        self, columns: tuple, of_pieces: np.ndarray, shown: set[int]
+        self, columns: tuple, of_pieces: np.ndarray, shown: np.ndarray
     ) -> list[tuple[int, int, int, float]]:
         """Joins wordpieces, numbered from 1, to `Explanation.words`."""
         pieces, starts, ends = tagging.words_of_pieces(*columns, self._vocab)
-        found, first = [], 1
-        for text, start, end, length in zip(
-            pieces.value_rowids().numpy().tolist(),
-            starts.values.numpy().tolist(),
-            ends.values.numpy().tolist(),
-            pieces.values.row_lengths().numpy(),
-            strict=True,
-        ):
-            if first in shown:
-                value = float(of_pieces[first : first + length].sum())
-                found.append((text, start, end, value))
-            first += length
-        return found
+        first = 1 + pieces.values.row_starts().numpy()
+        values = np.add.reduceat(of_pieces, first)
+        found = pieces.value_rowids(), starts.values, ends.values, values
+        is_shown = np.isin(first, shown)
+        kept = (np.array(column)[is_shown].tolist() for column in found)
+        return [*zip(*kept, strict=True)]
 
     def _path(
         self, rows: dict[str, tf.Tensor], pieces: tf.Tensor, label: int
