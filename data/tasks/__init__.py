@@ -42,7 +42,6 @@ from data.tasks.tfds import make_tfds_task
 FILES = ("train_file", "dev_file", "test_file")
 # A data set of tensorflow-datasets has splits and typed values, not files.
 _OF_FILES = (*FILES, "quoted", "separator", "drop_missing")
-_NOT_OF_TABLES = ("tfds", "tfds_data_dir", "dev_share")
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -88,7 +87,8 @@ def has_dev_file(
     name: str, data_dir: str | None, options: Mapping[str, Any]
 ) -> bool:
     """Whether a table, given as to `get_task`, has a file of its dev set."""
-    options = {n: v for n, v in options.items() if n not in _NOT_OF_TABLES}
+    names = task_options(name).keys() - {"dev_share"}
+    options = {n: value for n, value in options.items() if n in names}
     task = make_task(name.lower(), data_dir or "", options)
     return bool(task.files.beside_train("dev"))
 

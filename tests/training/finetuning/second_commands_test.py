@@ -110,3 +110,10 @@ def test_another_drawn_dev_set_would_have_trained_rows(trained, caplog):
     with pytest.raises(ValueError, match="trained on other data: examples"):
         classifier.run(command.replace(do_train=True))
     assert f"--dev_share=0.5, but the model of {folder}/out was" in caplog.text
+
+
+def test_an_option_of_another_task_is_refused(trained):
+    folder, options, _ = trained
+    given = {"data_dir": str(folder / "data"), "task_options": {"language": ""}}
+    with pytest.raises(ValueError, match="has no option --language"):
+        classifier.run(later(options, **given))
