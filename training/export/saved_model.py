@@ -60,6 +60,9 @@ def load(
     vocab_file = description.vocab_of(output_dir)
     dtype = dtype_policy(precision)
     loaded = loading.load(output_dir, vocab_file=vocab_file, dtype=dtype)
+    # Not always those of `task.json`: the run may have gone back.
+    weights = description.place_of_weights(loaded.report.source, output_dir)
+    described = dataclasses.replace(described, weights=weights)
     return serving_of(loaded, described, use_calibration)
 
 

@@ -31,7 +31,7 @@ from training.pretraining.batches import Records
 from training.start import description, setup
 from training.start.found_files import fill, load_tokenizer
 from training.start.source import Source
-from training.start.start import Start, check_outputs
+from training.start.start import NOT_USED, Start, check_outputs
 
 STRIPPED_NAME = "bert_model.ckpt"
 _DATA = ".data-00000-of-00001"
@@ -240,7 +240,6 @@ class Run:
     def _make_model(self) -> PretrainingObjective:
         """Makes the model with its first weights, and keeps its files."""
         options, start, train = self._options, self._start, self._records.train
-        has_run = bool(start.manager.steps())
         start.keep()
         if options.vocab_file:
             before, given = text_size.run_before(options), options.given or ()
@@ -251,8 +250,11 @@ class Run:
                 said |= run_records.of_manifest(train.paths[0])
             keep_vocabulary(options, start.config, said)
         model = start.load(self._strategy)
-        if options.do_train and not has_run:
-            if options.first_weights != FIRST_WEIGHTS[0]:
+        if options.do_train and options.first_weights != FIRST_WEIGHTS[0]:
+            if start.manager.steps():
+                folder = options.train.output_dir
+                logging.info(NOT_USED, "first_weights", folder)
+            else:
                 weights = checkpoints.variables_by_name(model.layers)
                 of_run = options, start.config, self._records
                 first_values.assign(weights, *of_run)

@@ -267,6 +267,22 @@ def test_versions_count_up_and_are_whole(finished, options, made, monkeypatch):
     assert sorted(os.listdir(finished / "export")) == names
 
 
+def test_a_run_that_went_back_has_no_metrics_of_later_weights(
+    finished, options, made, caplog
+):
+    for path in finished.glob("model.ckpt-60.*"):
+        path.rename(str(path).replace("60", "20"))
+    (finished / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-20"\n'
+    )
+    for step in 60, 20:
+        (finished / "metrics.json").write_text(f'{{"global_step": {step}}}')
+        card = os.path.join(saved_model.run(options), "README.md")
+        with open(card, encoding="utf-8") as file:
+            assert ("- global_step: " in file.read()) == (step == 20)
+    assert caplog.text.count("global_step 60, but the model's is 20") == 1
+
+
 def test_a_version_of_another_model_is_told(finished, options, made, caplog):
     saved_model.run(options)
     saved_model.run(options)

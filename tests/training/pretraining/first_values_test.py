@@ -164,11 +164,15 @@ def from_neighbors(request, options, tmp_path):
 
 
 @pytest.mark.all
-def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
+def test_a_resumed_run_keeps_what_it_has_learned(
+    from_neighbors, tmp_path, logged
+):
     pretraining.run(from_neighbors)
     parts = from_neighbors.replace(output_dir=str(tmp_path / "parts"))
     pretraining.run(parts.replace(stop_at_step=2))
+    assert "is not used" not in logged.text
     pretraining.run(parts)
+    assert "--first_weights is not used: " in logged.text
     assert_same_checkpoint(tmp_path / "parts", tmp_path / "out")
 
 
