@@ -76,6 +76,8 @@ class SentenceOptions(TaskRunOptions):
             self._exclude("loss", "drop_missing")
         if loss == "negatives":  # it orders examples by itself
             self._exclude("loss", "group_by_length", "shuffle_window")
+        if self.do_train and loss in ("cosine", "teacher"):  # no factor
+            self._exclude("loss", "similarity_scale")
 
     def _refuse_unread(self) -> None:
         """Refuses flags of tables if the set is GLUE's, with its own files."""

@@ -347,6 +347,7 @@ STS = {"task_name": "STS-B"}
             "^--task_name=QQP has pairs, for --loss=negatives",
         ),
         (NEGATIVES | {"group_by_length": True}, "--group_by_length"),
+        ({"loss": "cosine", "similarity_scale": 5.0}, "--similarity_scale=5"),
     ],
 )
 def test_bad_input_is_refused_at_once(goldens, tmp_path, changes, message):
