@@ -176,6 +176,7 @@ class EncodingOptions(shared.Options):
             )
         self._need("do_encode", "input_file", "output_file")
         self._need("do_search", "index_file")
+        self._need("text_columns", "input_file")
         if path and not path.endswith(kinds):
             raise ValueError(
                 f"--output_file={path}; it must end in {' or '.join(kinds)}."
