@@ -96,7 +96,8 @@ class SentenceOptions(TaskRunOptions):
             name = sets.get(flag, self.texts.task_name)
             raise ValueError(
                 f"--{flag}={in_flag(changed[flag])} is for tables (tsv, csv, "
-                f"jsonl), but {name} has files of its own; leave it out."
+                f"jsonl), but {name} has files of its own; leave it out, or "
+                "give --task_name=tsv, for the dev set --eval_task_name=tsv."
             )
 
     @property
