@@ -76,6 +76,8 @@ class SentenceOptions(TaskRunOptions):
             self._exclude("loss", "drop_missing")
         if loss == "negatives":  # it orders examples by itself
             self._exclude("loss", "group_by_length", "shuffle_window")
+        if self.do_train and loss in ("cosine", "teacher"):  # no factor
+            self._exclude("loss", "similarity_scale")
 
     def _refuse_unread(self) -> None:
         """Refuses flags of tables if the set is GLUE's, with its own files."""
@@ -94,7 +96,8 @@ class SentenceOptions(TaskRunOptions):
             name = sets.get(flag, self.texts.task_name)
             raise ValueError(
                 f"--{flag}={in_flag(changed[flag])} is for tables (tsv, csv, "
-                f"jsonl), but {name} has files of its own; leave it out."
+                f"jsonl), but {name} has files of its own; leave it out, or "
+                "give --task_name=tsv, for the dev set --eval_task_name=tsv."
             )
 
     @property
@@ -174,6 +177,7 @@ class EncodingOptions(shared.Options):
             )
         self._need("do_encode", "input_file", "output_file")
         self._need("do_search", "index_file")
+        self._need("text_columns", "input_file")
         if path and not path.endswith(kinds):
             raise ValueError(
                 f"--output_file={path}; it must end in {' or '.join(kinds)}."

@@ -50,6 +50,8 @@ def make_model(options: EncodingOptions) -> TextVectors:
     if path and folder and tf1.has_run(folder):
         logging.info(NOT_USED, "init_checkpoint", folder)
         path = None
+    elif path and folder:
+        logging.warning("--output_dir=%s is not used: it has no run.", folder)
     strategy = open_strategy(options, "encode_batch_size")
     with strategy.scope():
         loaded = modeling.load(

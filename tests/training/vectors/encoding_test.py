@@ -111,6 +111,7 @@ def test_a_trained_run_computes_although_its_start_is_named(
     assert "--init_checkpoint is not used" in logged.text
     (out / "model.ckpt-1.index").unlink()
     assert encoding.make_model(named).form.pooling == "mean"
+    assert f"--output_dir={out} is not used: it has no run" in logged.text
 
 
 def test_texts_that_change_while_being_read_are_no_index(options, monkeypatch):
@@ -246,6 +247,11 @@ def test_wrong_flags_write_nothing(options, tmp_path, changes, message):
         ({"output_file": "a.txt"}, "--output_file=a.txt.*npy"),
         ({"text_columns": ("a", "b")}, "--text_columns=a,b"),
         ({"do_encode": False, "do_search": True}, "--index_file"),
+        (
+            {"do_encode": False, "do_search": True, "index_file": "a.npy"}
+            | {"output_file": None, "input_file": None, "text_columns": ("a",)},
+            "^--text_columns needs --input_file",
+        ),
     ],
 )
 def test_flags_that_contradict_each_other(options, changes, message):

@@ -329,7 +329,7 @@ STS = {"task_name": "STS-B"}
         ({"text_columns": ("text_a",)}, "--text_columns has 1 columns"),
         ({"label_column": "points"}, "'points'.*--label_column"),
         (STS | {"train_file": "my.tsv"}, "^--train_file=.*STS-B.*; leave it"),
-        (STS | {"do_train": False, "dev_file": "my.tsv"}, "^--dev_file=.*STS"),
+        (STS | {"do_train": False, "dev_file": "my.tsv"}, "--eval_task_name="),
         (
             {"task_name": "QQP", "evaluation": "spearman"}
             | {"loss": "negatives", "given": frozenset(["evaluation"])},
@@ -347,6 +347,7 @@ STS = {"task_name": "STS-B"}
             "^--task_name=QQP has pairs, for --loss=negatives",
         ),
         (NEGATIVES | {"group_by_length": True}, "--group_by_length"),
+        ({"loss": "cosine", "similarity_scale": 5.0}, "--similarity_scale=5"),
     ],
 )
 def test_bad_input_is_refused_at_once(goldens, tmp_path, changes, message):
