@@ -1,12 +1,14 @@
 """Counts and warnings of create_pretraining_data.py."""
 
-from collections.abc import Mapping
+import glob
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from absl import logging
 
 from data.pretraining.data_options import PretrainingDataOptions
 from data.records.feature_spec import NO_PAIR
+from data.storage import files, manifests
 
 _NUM_ROWS = 3
 _MAX_UNKNOWN_SHARE = 0.01
@@ -22,6 +24,19 @@ def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
             f"--max_predictions_per_seq={most}, but masked_lm_prob "
             f"{options.masked_lm_prob:g} of {options.max_seq_length} tokens is "
             f"{wanted}; pass that instead, also to run_pretraining.py."
+        )
+
+
+def warn_of_other_shards(outputs: Sequence[str]) -> None:
+    """Warns of shards of the same name that are not part of a data set."""
+    name = manifests.data_set_name(outputs)
+    found = files.find(f"{glob.escape(name)}-?????-of-?????")
+    if others := sorted(set(found) - set(outputs)):
+        written = manifests.path_of(outputs)
+        logging.warning(
+            f"{len(others)} other shards are there, such as {others[0]}: read "
+            f"{written.removesuffix(files.MANIFEST_SUFFIX)}, not {name}-*, or "
+            "remove the others."
         )
 
 

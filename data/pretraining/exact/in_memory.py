@@ -68,6 +68,7 @@ def write_pretraining_data(
     # which vocabulary they need.
     _write_manifests(input_files, output_files, recipe, counts)
     report.log_counts(counts, options, time.monotonic() - start_s)
+    report.warn_of_other_shards(output_files)
     return counts
 
 

@@ -20,7 +20,11 @@ from absl import logging
 
 from data import progress
 from data.pretraining.recipe import Recipe
-from data.pretraining.report import log_counts, warn_of_few_predictions
+from data.pretraining.report import (
+    log_counts,
+    warn_of_few_predictions,
+    warn_of_other_shards,
+)
 from data.pretraining.streaming import shards
 from data.pretraining.streaming.plan import Plan, make_plan
 from data.processes import Workers
@@ -221,9 +225,4 @@ def _log_other_files(plan: Plan) -> None:
             f"{len(rests)} files of unfinished runs with other flags exist, "
             f"such as {rests[0]}; remove them if no such run is active."
         )
-    found = files.find(f"{glob.escape(name)}-?????-of-?????")
-    if others := sorted(set(found) - set(plan.outputs)):
-        logging.warning(
-            f"{len(others)} other shards are there, such as {others[0]}: read "
-            f"{name}@{len(plan.tasks)}, not {name}-*, or remove the others."
-        )
+    warn_of_other_shards(plan.outputs)

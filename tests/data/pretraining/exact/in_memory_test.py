@@ -103,7 +103,9 @@ def test_input_without_text_is_refused(write, tmp_path, text):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_manifest_of_earlier_records_is_replaced(write, tmp_path, vocab_file):
+def test_a_manifest_of_earlier_records_is_replaced(
+    write, tmp_path, vocab_file, caplog
+):
     text = "old mill\n\nnew mills\n"
     (tmp_path / "in.txt").write_text(text)
     records = tmp_path / "out-00000-of-00001"
@@ -114,8 +116,9 @@ def test_a_manifest_of_earlier_records_is_replaced(write, tmp_path, vocab_file):
     before = described.read_bytes(), records.read_bytes()
     with pytest.raises(ValueError, match="in.txt, line 2: byte 5 of the line"):
         write(b"old\nmill\xff\n", [records.name])
-    # Nor does another data set of the name replace it.
+    # Nor does another data set of the name replace it, which is warned of.
     write(text)
+    assert f"read {tmp_path}/out, not {tmp_path}/out-*," in caplog.text
     assert (described.read_bytes(), records.read_bytes()) == before
     write(text, [records.name])
     manifest = json.loads(described.read_text())
