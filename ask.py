@@ -126,7 +126,7 @@ def main() -> None:
 
 def _check(options: AskingOptions, model: Any) -> None:
     """Refuses flags for other kinds of model."""
-    kinds = dict(top_k="pretraining", context_file="span", num_choices="choice")
+    kinds = dict(top_k="pretraining", context_file="span")
     for flag, kind in kinds.items():
         if (value := getattr(options, flag)) and model.kind != kind:
             raise ValueError(

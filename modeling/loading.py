@@ -113,6 +113,11 @@ def load(
     config = found.read_config()
     checkpoint = checkpoints.open_checkpoint(found.weights)
     kind = kind or _kind_of(found, checkpoint.shapes)
+    if num_choices is not None and kind != "choice":
+        raise ValueError(
+            f"num_choices={num_choices} is for a model of the kind choice, but "
+            f"{found.path} is of the kind {kind}; leave it out."
+        )
     labels = _labels(found, kind, checkpoint.shapes, num_choices)
     tokenizer = tokenizer_of(found, kind, config, vocab_file, do_lower_case)
     make = BertModel if kind == ENCODER else objectives.get(_OBJECTIVES[kind])

@@ -136,11 +136,12 @@ def _check_files(options: EnsembleOptions) -> None:
         )
     all_odds = _paths(options.runs, _ODDS)
     odds = list(filter(files.exists, all_odds))
-    if 0 < len(odds) < len(all_odds):
-        missing = next(path for path in all_odds if path not in odds)
+    missing = [path for path in all_odds if path not in odds]
+    if missing and (odds or options.version_2_with_negative):
         raise ValueError(
-            f"There is {odds[0]}, but no {missing}: predict again with "
-            "--version_2_with_negative there, or leave that run out."
+            f"There is no {missing[0]}: predict again there with "
+            "--version_2_with_negative, or leave "
+            f"{'that run' if odds else 'the flag'} out."
         )
     if odds and not options.version_2_with_negative:
         raise ValueError(f"{odds[0]}: pass --version_2_with_negative.")

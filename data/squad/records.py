@@ -88,9 +88,10 @@ def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     report = questions.report
     if not found:
         what = "question to train on" if is_training else "question"
+        remedy = "give a file that has some"
         if lost := len(report.not_found):
-            what += f"; {lost} answers are not at answer_start"
-        raise ValueError(f"{questions.data.name} has no {what}.")
+            remedy = f"{lost} answers are not at answer_start; correct the file"
+        raise ValueError(f"{questions.data.name} has no {what}; {remedy}.")
     if is_training:
         random.Random(_SHUFFLE_SEED).shuffle(found)
     windows = list(itertools.chain.from_iterable(found))

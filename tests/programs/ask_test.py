@@ -208,7 +208,7 @@ CONTEXT = "--context_file=ask.py"
         ("span", ["who?"], [], "or give --context_file: 'who?'."),
         ("classification", ["a", "a\tb\tc"], [], "line 2 is ('a', 'b', 'c'), "),
         ("tagging", ["a"], ["--top_k=3"], "--top_k=3 is for a model of the"),
-        ("tagging", ["a"], ["--num_choices=2"], "--num_choices=2 is for a mod"),
+        ("tagging", ["a"], ["--num_choices=2"], "num_choices=2 is for a mode"),
         ("tagging", ["a"], [CONTEXT], f"{CONTEXT} is for a model of the kind"),
         ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--model=no"], "'no': there is no such folder"),

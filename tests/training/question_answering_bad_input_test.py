@@ -68,6 +68,10 @@ def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
     ("changes", "message"),
     [
         ({"do_predict": False}, "At least one of `do_train` or `do_predict` "),
+        (
+            {"do_train": True, "do_predict": False, "write_html": True},
+            "--write_html needs --do_predict; give that, too, or drop",
+        ),
         ({"predict_file": None}, "If `do_predict` is True, then `predict_file"),
         (
             {

@@ -267,6 +267,7 @@ class ClassifierOptions(TaskRunOptions):
         self._exclude("calibrate", "use_calibration")
         for name in ("eval_checkpoints", "calibrate", "explain_errors"):
             self._need(name, "do_eval")
+        self._need("write_texts", "do_predict")
         for name in task_names(self.task_name):
             tasks.require_task(name)
         self._require("task_name")

@@ -65,6 +65,7 @@ class SquadOptions(TaskRunOptions):
                 )
         self._exclude("tfds", "train_file", "predict_file")
         super()._check()
+        self._need("write_html", "do_predict")
         window_options.check_null_threshold(self, "do_predict")
 
     @property

@@ -15,6 +15,7 @@ from data.squad.page import write_page
 from data.squad.predictions import Prediction, write_files
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.squad.windows import Questions
+from data.storage import manifests
 from data.storage.json_files import find_json, write_json
 from training.config.squad_options import SquadOptions
 from training.loop import events
@@ -155,7 +156,7 @@ class QuestionScorer:
             )
         else:
             saved = {"null_score_diff_threshold": threshold}
-            saved |= {"f1": found["best_f1"], "global_step": step}
+            saved |= {"f1": found["best_f1"], **_facts(self._options, step)}
             write_json(path, saved | {"file": self.questions.data.name})
         logging.info(
             "The best null_score_diff_threshold is %.4f: F1 %.2f, with 0 %.2f.",
@@ -175,8 +176,8 @@ class QuestionScorer:
         if self._has_null:
             results["null_score_diff_threshold"] = threshold
         results |= found
-        facts = {"global_step": step, "file": self.questions.data.name}
-        facts |= {name: self._options.find(name) for name in sorted(RULES)}
+        facts = _facts(self._options, step)
+        facts["file"] = self.questions.data.name
         write_json(os.path.join(folder, "metrics.json"), facts | results)
         self.step = step
         lines = [f"\n  {name} = {x:.6g}" for name, x in results.items()]
@@ -207,7 +208,7 @@ def known_threshold(options: SquadOptions, step: int) -> float:
 
     --find_null_threshold saves one. Without it, it is the threshold of the run
     which trained the model, or 0. A warning is logged if it was found at
-    another step than `step`.
+    another step than `step`, or with other flags.
     """
     given, output_dir = options.answers, options.output_dir
     if given.null_score_diff_threshold is not None:
@@ -220,17 +221,25 @@ def known_threshold(options: SquadOptions, step: int) -> float:
         return found.null_score_diff_threshold if found else 0.0
     path = os.path.join(output_dir, window_options.THRESHOLD_FILE)
     threshold = saved["null_score_diff_threshold"]
-    found_at = saved.get("global_step")
     text = (
         f"{path}: --null_score_diff_threshold={threshold:.4f}, found on "
-        f"{saved.get('file')} at step {found_at}"
+        f"{saved.get('file')}"
     )
-    if found_at == step:
-        logging.info("%s.", text)
-    else:
+    now = _facts(options, step)
+    before = {name: saved.get(name, value) for name, value in now.items()}
+    if changed := "; ".join(manifests.changes(before, now)):
         logging.warning(
-            "%s, but the weights have step %d; give --find_null_threshold or "
-            "--null_score_diff_threshold.",
-            *(text, step),
+            "%s with other weights or flags (%s); give --find_null_threshold "
+            "or --null_score_diff_threshold.",
+            *(text, changed),
         )
+    else:
+        logging.info("%s.", text)
     return threshold
+
+
+def _facts(options: SquadOptions, step: int) -> dict[str, Any]:
+    """The step of the weights and the flags of the answers, as JSON has it."""
+    rules = {name: options.find(name) for name in sorted(RULES)}
+    never_split = [*options.never_split]
+    return {"global_step": step, **rules, "never_split": never_split}

@@ -69,6 +69,7 @@ def trials_of(
             do_train=True,
             do_eval=True,
             do_predict=False,
+            write_texts=False,
             explain_errors=0,  # those of the chosen trial, at the end
         )
 
@@ -107,6 +108,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     asked = chosen.options.replace(
         do_train=False,
         do_predict=options.do_predict,
+        write_texts=options.write_texts,
         explain_errors=options.explain_errors,
     )
     outcome = _answer(asked, inputs._replace(train=None), output_dir)

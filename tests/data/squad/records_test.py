@@ -164,8 +164,8 @@ def test_records_are_made_again_if_anything_changed(
 @pytest.mark.parametrize(
     ("is_training", "questions", "message"),
     [
-        (False, [], r"none.json has no question\.$"),
-        (True, [], r"none.json has no question to train on\.$"),
+        (False, [], r"none.json has no question; give a file that has some"),
+        (True, [], r"none.json has no question to train on; give a file that"),
         (True, [question("1", "a", [("b", 0)])], "1 answers are not at"),
     ],
 )

@@ -87,6 +87,11 @@ def test_a_model_of_another_kind_is_refused(original, kind, message):
     refused(original, ValueError, message, kind=kind)
 
 
+def test_choices_are_refused_for_other_kinds(original):
+    message = "num_choices=3 is for a model of the kind choice, but .* is of th"
+    refused(original, ValueError, message, num_choices=3)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -67,7 +67,9 @@ def test_evaluation_while_training_writes_scores_and_no_answers(
     assert list((tmp_path / "eval").glob("events*"))
 
 
-def test_the_best_threshold_is_found_and_used(goldens, tmp_path, same_outputs):
+def test_the_best_threshold_is_found_and_used(
+    goldens, tmp_path, same_outputs, caplog
+):
     found = run(goldens, tmp_path, "v2.0", find_null_threshold=True)
     metrics, saved = found["metrics"], found["null_threshold"]
     threshold = saved["null_score_diff_threshold"]
@@ -76,6 +78,9 @@ def test_the_best_threshold_is_found_and_used(goldens, tmp_path, same_outputs):
     later = run(goldens, tmp_path, "v2.0")
     assert later["predictions"] == found["predictions"]
     assert later["metrics"]["f1"] == metrics["f1"]
+    assert "with other" not in caplog.text
+    run(goldens, tmp_path, "v2.0", max_answer_length=1)
+    assert "or flags (max_answer_length 30 -> 1); give" in caplog.text
     # One that is given goes before.
     given = run(goldens, tmp_path, "v2.0", null_score_diff_threshold=-1000.0)
     assert set(given["predictions"].values()) == {""}
@@ -88,9 +93,9 @@ def test_a_threshold_of_other_weights_is_a_warning(goldens, tmp_path, caplog):
     (tmp_path / "null_threshold.json").write_text(json.dumps(saved))
     options = make_options(goldens, tmp_path, "v2.0")
     assert answers.known_threshold(options, 1) == -0.5
-    assert "other weights" not in caplog.text
+    assert "with other" not in caplog.text
     assert answers.known_threshold(options, 24) == -0.5
-    assert "at step 1, but the weights have step 24; give --f" in caplog.text
+    assert "with other weights or flags (global_step 1 -> 24)" in caplog.text
 
 
 def test_questions_without_answers_are_not_scored(

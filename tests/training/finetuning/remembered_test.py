@@ -279,6 +279,7 @@ def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
     same |= {"kind": "single", "task_name": "tsv", "separator": "comma"}
     assert saved_model.describes_export(out, same)
     for name, value in (
+        ("labels", ["l1", "l0"]),
         ("max_seq_length", 8),
         ("never_split", ["[SEP]"]),
         ("head", "mean"),

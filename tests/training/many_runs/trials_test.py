@@ -119,7 +119,7 @@ def test_a_number_of_checkpoints_holds_for_each_trial(
 
 
 def test_the_chosen_trial_answers_for_all(options, tmp_path, trained, logged):
-    options = options.replace(do_predict=True)
+    options = options.replace(do_predict=True, write_texts=True)
     outcome = run(options, RATES)
     out = tmp_path / "out"
     # All six, then the chosen one once more, to predict.
@@ -272,7 +272,7 @@ def test_impossible_settings_are_refused_first(options, tmp_path, trained):
 
 @pytest.mark.all
 def test_a_chosen_trial_is_the_run_by_itself(options, tmp_path, caplog):
-    options = options.replace(do_predict=True)
+    options = options.replace(do_predict=True, write_texts=True)
     outcome = run(options, TWO.replace(learning_rates=(1e-3,)))
     found = json.loads((tmp_path / "out/trials.json").read_text())
     seed = int(found["chosen"].rpartition("seed")[2])
