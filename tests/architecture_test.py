@@ -37,9 +37,9 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_348,
-    "training": 11_177,
-    "modeling": 3_864,
+    "data": 9_362,
+    "training": 11_199,
+    "modeling": 3_869,
     "studies": 1_379,
     "demo": 385,
     "programs": 719,
