@@ -138,7 +138,7 @@ def _check_files(options: EnsembleOptions) -> None:
     odds = list(filter(files.exists, all_odds))
     missing = [path for path in all_odds if path not in odds]
     if missing and (odds or options.version_2_with_negative):
-        raise ValueError(
+        raise FileNotFoundError(
             f"There is no {missing[0]}: predict again there with "
             "--version_2_with_negative, or leave "
             f"{'that run' if odds else 'the flag'} out."

@@ -170,7 +170,8 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
             average_runs(folders, out, predict_file=file)
     with pytest.raises(FileNotFoundError, match=f"{NBEST}: no such"):
         average_runs([*runs, str(tmp_path)], out)
-    with pytest.raises(ValueError, match=f"no .*/a/{ODDS}: .*or leave the fla"):
+    message = f"no .*/a/{ODDS}: .*or leave the flag"
+    with pytest.raises(FileNotFoundError, match=message):
         average_runs(runs, out, version_2_with_negative=True)
     assert not list((tmp_path / "out").glob("*.json"))
 
@@ -233,7 +234,7 @@ def test_files_of_an_earlier_ensemble_do_not_stay(tmp_path):
         average_runs(runs, str(out))
     (tmp_path / "b/null_odds.json").unlink()
     for given in ({}, {"version_2_with_negative": True}):
-        with pytest.raises(ValueError, match="no .*/b/null_odds.json: .*--v"):
+        with pytest.raises(FileNotFoundError, match="b/null_odds.json: .*--v"):
             average_runs(runs, str(out), **given)
     (tmp_path / "a/null_odds.json").unlink()
     average_runs(runs, str(out))
