@@ -105,7 +105,8 @@ def load(
     Raises:
       FileNotFoundError: the folder has no model, or a file of it is missing.
       ValueError: the folder holds several models, one of an unknown kind, or
-        files that are damaged or do not fit each other.
+        files that are damaged or do not fit each other; or `num_choices` is
+        given for a model of another kind.
     """
     if wrong := {"name", "output_key"} & options.keys():
         raise ValueError(f"{min(wrong)} is for BertModel.from_folder alone.")

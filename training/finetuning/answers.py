@@ -239,7 +239,7 @@ def known_threshold(options: SquadOptions, step: int) -> float:
 
 
 def _facts(options: SquadOptions, step: int) -> dict[str, Any]:
-    """The step of the weights and the flags of the answers, as JSON has it."""
+    """What answers depend on, as JSON has it: the weights' step, and flags."""
     rules = {name: options.find(name) for name in sorted(RULES)}
-    never_split = [*options.never_split]
-    return {"global_step": step, **rules, "never_split": never_split}
+    rules["never_split"] = [*options.never_split]
+    return {"global_step": step} | rules
