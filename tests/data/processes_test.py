@@ -89,6 +89,7 @@ def start(root, folder, task):
     return parent, [int(f.read_text()) for f in files]
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("task", ["work_and_ask", "work_and_never_ask"])
 def test_interrupted_workers_end_soon(pytestconfig, tmp_path, task):
     parent, ids = start(pytestconfig.rootpath, tmp_path, task)

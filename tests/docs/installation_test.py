@@ -140,6 +140,7 @@ def test_the_pythons_are_named_alike():
     assert "3.11, 3.12 or 3.13" in text_of("README.md")
 
 
+@pytest.mark.all
 def test_a_run_in_several_processes_tells_what_it_left_out():
     # All its tests have the marker `all`.
     test = "tests/programs/run_study_test.py"

@@ -103,6 +103,7 @@ def test_what_stands_in_the_padding_changes_no_state_and_no_gradient(inputs):
         rounding.assert_equal(got, want, rtol=rounding.EQUAL)
 
 
+@pytest.mark.all
 def test_xla_gives_the_same(inputs):
     bilstm, (x, mask) = make_bilstm(), inputs
 

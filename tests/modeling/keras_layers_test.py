@@ -316,6 +316,7 @@ def test_files_give_the_layer_again(name, tmp_path):
     assert_same(call(other, [inputs]), want)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("name", sorted(COMPILED))
 def test_an_export_gives_what_the_layer_gives(name, tmp_path):
     inputs = tf.nest.flatten(CASES[name].inputs)

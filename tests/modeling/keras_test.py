@@ -23,11 +23,6 @@ from tests.modeling.keras_support import (
 )
 from tests.support import fork_server, rounding
 
-MODELS = [
-    pytest.param(Classifier, BATCH, id="subclass"),
-    pytest.param(functional, BATCH, id="functional", marks=pytest.mark.all),
-    pytest.param(sequential, IDS, id="sequential", marks=pytest.mark.all),
-]
 BFLOAT16 = {"dtype": "mixed_bfloat16"}
 
 
@@ -153,7 +148,7 @@ def test_a_mix_needs_all_layers(bert):
 @pytest.mark.parametrize(
     ("make", "inputs", "settings", "options"),
     [
-        (functional, BATCH, {}, {}),
+        pytest.param(functional, BATCH, {}, {}, marks=pytest.mark.all),
         (Classifier, BATCH, {}, {"run_eagerly": True}),
         pytest.param(
             *(Classifier, BATCH, BFLOAT16, {"jit_compile": True}),
@@ -184,7 +179,11 @@ def test_fit_drops_and_evaluate_does_not(make, inputs, settings, options):
 # Files
 
 
-@pytest.mark.parametrize(("make", "inputs"), MODELS)
+@pytest.mark.all
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [(Classifier, BATCH), (functional, BATCH), (sequential, IDS)],
+)
 def test_a_saved_model_predicts_and_trains_the_same(make, inputs, tmp_path):
     keras.utils.set_random_seed(1)
     model = compiled(make())
@@ -236,6 +235,7 @@ def masked_lm():
     return keras.Model(ids, MaskedLM(CONFIG)(vectors, table))
 
 
+@pytest.mark.all
 @pytest.mark.filterwarnings("ignore:Gradients do not exist.*pooler")
 def test_a_masked_lm_shares_the_table_in_files_too(tmp_path):
     masked_lm().save(tmp_path / "model.keras")

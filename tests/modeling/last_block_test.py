@@ -124,7 +124,7 @@ def test_logits_loss_and_gradients_are_the_same(kind, config):
             {"jit_compile": True, "config": LEFT_TO_RIGHT},
             marks=pytest.mark.all,
         ),
-        {"dtype": "mixed_bfloat16"},
+        pytest.param({"dtype": "mixed_bfloat16"}, marks=pytest.mark.all),
     ],
     ids=lambda options: next(iter(options)),
 )

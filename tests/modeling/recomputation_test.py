@@ -62,7 +62,7 @@ FROZEN = {
 @pytest.mark.parametrize(
     ("dtype", "jit_compile", "frozen"),
     [
-        ("mixed_bfloat16", False, "pooler"),
+        pytest.param("mixed_bfloat16", False, "pooler", marks=pytest.mark.all),
         ("float32", False, "part"),
         pytest.param("float32", False, "blocks", marks=pytest.mark.all),
         # XLA compiles for half a minute.

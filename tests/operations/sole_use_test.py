@@ -30,6 +30,7 @@ def test_a_folder_in_use_is_not_touched(goldens, tmp_path, program, text):
         assert os.listdir(tmp_path) == [".lock"]
 
 
+@pytest.mark.all
 def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):
     mrpc = f"{goldens}/classifier/MRPC/expected/model.ckpt-16"
     with locks.sole_use(str(tmp_path / "CoLA")):

@@ -151,6 +151,7 @@ def test_standard_input_is_answered_for_people(folders, loaded, tmp_path):
         assert float(score) == pytest.approx(answer["score"], abs=5e-5)
 
 
+@pytest.mark.all
 def test_a_line_that_is_not_utf8_is_named(folders, tmp_path):
     (tmp_path / "typed").write_bytes(b"a\n\n\xff\nb\n")
     ours, theirs = os.openpty()

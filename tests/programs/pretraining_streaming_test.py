@@ -168,14 +168,11 @@ def dynamic(options, goldens, unmasked):
     )
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     # Step 4 is without short rows, behind them, or one of them.
     "short_rows_share",
-    [
-        pytest.param(0, marks=pytest.mark.all),
-        0.25,
-        pytest.param(0.75, marks=pytest.mark.all),
-    ],
+    [0, 0.25, 0.75],
 )
 def test_training_with_new_masks_resumes_bit_for_bit(
     dynamic, tmp_path, short_rows_share

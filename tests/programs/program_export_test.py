@@ -21,6 +21,7 @@ def run(goldens, program, output_dir, *flags, code=0):
     )
 
 
+@pytest.mark.all
 def test_a_classifier_answers_as_the_program(goldens, tmp_path):
     data_dir = goldens / "classifier/MRPC"
     run(

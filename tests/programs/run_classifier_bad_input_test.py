@@ -105,6 +105,7 @@ def test_labels_that_are_not_the_model_s_are_refused(goldens, tmp_path):
     assert (out / "labels.txt").read_text("utf-8") == "b\na\n"
 
 
+@pytest.mark.all
 def test_a_watched_training_ends_with_an_evaluation_of_each_example(
     goldens, tmp_path
 ):

@@ -112,6 +112,7 @@ def test_a_mistake_ends_in_one_line(goldens, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.all
 def test_a_diverging_run_ends_in_one_message(goldens, tmp_path):
     config = goldens / "first_layer.json"
     flags = "--learning_rate=1e30", "--num_warmup_steps=0"

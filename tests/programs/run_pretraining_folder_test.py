@@ -66,6 +66,7 @@ def test_what_is_damaged_gives_way_to_the_checkpoint_before(
     assert data.read_bytes() == whole  # trained again, bit for bit
 
 
+@pytest.mark.all
 def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
     options = options.replace(num_train_steps=4, save_checkpoints_steps=2)
     save = tf.raw_ops.SaveV2

@@ -152,6 +152,7 @@ def test_files_that_disagree_are_refused(goldens, tmp_path, options, no_pairs):
     )
 
 
+@pytest.mark.all
 def test_an_untrained_head_is_not_asked_about_pairs(
     goldens, tmp_path, options, no_pairs, capsys
 ):

@@ -83,6 +83,7 @@ def train_twice(tmp_path, config_file, *flags, first=()):
     return results, checkpoints.Checkpoint(str(out / "model.ckpt-4"))
 
 
+@pytest.mark.all
 def test_the_program_trains_resumes_and_tells_perplexity(config_file, tmp_path):
     flags = "--objective=left_to_right", "--num_predicted_positions=4"
     results, saved = train_twice(tmp_path, config_file, *flags)

@@ -76,6 +76,7 @@ def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
         assert not moved[seen:].any()
 
 
+@pytest.mark.all
 def test_one_schedule_over_two_lengths(phases, tmp_path, caplog):
     short, long = phases
     train = {"num_train_steps": 4, "num_warmup_steps": 1}

@@ -42,6 +42,7 @@ def tuned(call, tmp_path_factory):
     return folder, call(output_dir=folder)
 
 
+@pytest.mark.all
 def test_the_folder_is_that_of_the_program(tuned, released):
     folder, metrics = tuned
     mine = folder.with_name("program")

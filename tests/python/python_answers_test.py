@@ -149,6 +149,7 @@ def test_texts_of_another_form_than_the_model_s_are_refused(finished):
         single.predict(["a", ("a", "b")])
 
 
+@pytest.mark.all
 def test_entities_are_the_program_s_labels_joined(finished, goldens):
     loaded, model = finished("tagging")
     texts = [*TEXTS, "The man  went, to Caf\u00e9 \u4e2d\u6587."]
@@ -241,6 +242,7 @@ def their_folder(goldens, tmp_path_factory):
     return make
 
 
+@pytest.mark.all
 def test_a_model_of_hugging_face_takes_texts_and_pairs(their_folder):
     names = {"0": "bad", "1": "so-so", "2": "good"}
     folder = their_folder("BertForSequenceClassification", id2label=names)

@@ -13,7 +13,10 @@ from tests.support.vectors_support import extracted
     "vectors",
     [
         {"pooling": "cls", "layers": (-1, 0, "embeddings")},
-        {"pooling": "max", "layers": (-2, -1), "layer_mix": "sum"},
+        pytest.param(
+            {"pooling": "max", "layers": (-2, -1), "layer_mix": "sum"},
+            marks=pytest.mark.all,
+        ),
     ],
 )
 def test_vectors_are_those_of_the_program(

@@ -96,6 +96,7 @@ def test_nothing_is_hidden_of_an_import_that_fails(start, then, code, lines):
     assert "afterwards" not in shown
 
 
+@pytest.mark.all
 @without_gpu
 def test_a_program_of_the_project_prints_only_its_own(goldens, tmp_path):
     (tmp_path / "text").write_text("the man went to the store\n" * 20)

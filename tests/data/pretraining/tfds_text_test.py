@@ -165,12 +165,10 @@ def test_a_killed_process_is_an_error(data_dir, tmp_path):
         write_in_a_process(data_dir, tmp_path)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     ("number", "error"),
-    [
-        (signal.SIGTERM, SystemExit),
-        pytest.param(signal.SIGINT, KeyboardInterrupt, marks=pytest.mark.all),
-    ],
+    [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)],
 )
 def test_an_interrupt_ends_the_process_too(
     data_dir, tmp_path, number, error, request

@@ -120,6 +120,7 @@ def check_gzip(path):
         assert values(files) == [*NUMBERS[: files.count]]
 
 
+@pytest.mark.all
 def test_a_large_gzip_file_is_kept_up_to_the_damage(path):
     # Hardly any bytes are alike, so that many come before the damage.
     numbers = [n * 7919 % 1_000_003 for n in range(50_000)]

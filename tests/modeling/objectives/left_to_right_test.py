@@ -101,6 +101,7 @@ def test_loss_and_accuracy_are_those_of_numpy():
     }
 
 
+@pytest.mark.all
 def test_a_drawn_position_has_the_loss_that_it_has_among_all():
     number = 3
     model = make_model("left_to_right", {"num_predicted_positions": number})

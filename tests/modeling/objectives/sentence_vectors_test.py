@@ -68,7 +68,10 @@ def test_an_empty_row_has_a_vector_of_zeros():
     assert not make_model().vectors(batch)[1].numpy().any()
 
 
-@pytest.mark.parametrize(("num_parts", "frozen"), [(2, False), (4, True)])
+@pytest.mark.parametrize(
+    ("num_parts", "frozen"),
+    [pytest.param(2, False, marks=pytest.mark.all), (4, True)],
+)
 def test_cached_gradients_are_those_of_the_whole_batch(num_parts, frozen):
     results = []
     for parts in (1, num_parts):
@@ -138,9 +141,8 @@ print(json.dumps([support.updates(x, sys.argv[1]) for x in (one, two)]))
 """
 
 
-@pytest.mark.parametrize(
-    "name", ["negatives", pytest.param("cosent", marks=pytest.mark.all)]
-)
+@pytest.mark.all
+@pytest.mark.parametrize("name", ["negatives", "cosent"])
 def test_two_devices_compare_the_texts_of_both(name):
     done = fork_server.python("-c", SCRIPT, name, devices=2)
     one, two = json.loads(done.stdout.splitlines()[-1])

@@ -146,6 +146,7 @@ def texts_of(function, *numbers):
     ]
 
 
+@pytest.mark.all
 def test_a_batch_of_no_example_has_no_answer(served):
     _, signatures = served
     for name in signatures.keys() & {"serve_text", "serve_words", "serve_pair"}:

@@ -217,6 +217,7 @@ print(json.dumps(model.predict(json.loads(sys.argv[2]))))
 """
 
 
+@pytest.mark.all
 def test_a_new_process_answers_without_tensorflow(wide):
     folder, made = wide
     texts = [[TEXTS[0], TEXTS[3]], [TEXTS[2], ""], ["", ""]]
@@ -247,9 +248,11 @@ except SystemExit as end:
     ("kind", "thresholds", "pooling"),
     [
         ("classification", (0.3, 0.7), "max"),
-        ("multilabel", (0.2, 0.5, 0.9), "mean"),
-        pytest.param(
-            *("multilabel", (0.2, 0.5, 0.9), "max"), marks=pytest.mark.all
+        *(
+            pytest.param(
+                *("multilabel", (0.2, 0.5, 0.9), pooling), marks=pytest.mark.all
+            )
+            for pooling in ("mean", "max")
         ),
     ],
 )

@@ -34,6 +34,7 @@ def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
     assert scores_of(score_padding=True) is outputs["predictions"]
 
 
+@pytest.mark.all
 def test_evaluation_while_training_writes_scores_and_no_answers(
     goldens, tmp_path, monkeypatch
 ):

@@ -89,6 +89,7 @@ def test_answers_and_exports_use_what_the_folder_keeps(calibrated, tmp_path):
     np.testing.assert_allclose(results(tmp_path), raw, atol=1e-6)
 
 
+@pytest.mark.all
 def test_other_weights_have_no_old_calibration(calibrated, tmp_path, caplog):
     """The output layer is the same, as that of a model with fewer layers."""
     out = str(tmp_path / "out")

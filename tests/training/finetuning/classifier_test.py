@@ -22,7 +22,10 @@ from training.runs import classifier
 @pytest.mark.parametrize(
     ("kind", "metric", "columns"),
     [
-        ("pair", "macro_f1", ["id", "prediction", "x", "y"]),
+        pytest.param(
+            *("pair", "macro_f1", ["id", "prediction", "x", "y"]),
+            marks=pytest.mark.all,
+        ),
         pytest.param(
             *("regression", "pearson", ["id", "prediction", "score"]),
             marks=pytest.mark.all,

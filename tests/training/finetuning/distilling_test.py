@@ -129,6 +129,7 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
     assert_same_checkpoint(folder, tmp_path / "out")
 
 
+@pytest.mark.all
 def test_without_weight_it_is_the_run_without_a_teacher(
     goldens, finished_classifier, tmp_path
 ):

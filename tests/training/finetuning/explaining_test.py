@@ -93,6 +93,7 @@ def pooled(task, tokenizer, text, pooling):
     return pool(task.predict(batch).numpy(), numbers, pooling, task.kind)[0]
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("kind", ["classification", "multilabel"])
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_a_text_of_windows_is_explained_as_a_whole(model, kind, pooling):

@@ -113,14 +113,15 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     assert_same_weights(got, want, share=1e-5)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     ("kind", "micro_batches"),
     [
         ("classification", 1),
-        pytest.param("regression", 2, marks=ALL),
-        pytest.param("multilabel", 1, marks=ALL),
-        pytest.param("choice", 2, marks=ALL),
-        pytest.param("tagging", 2, marks=ALL),
+        ("regression", 2),
+        ("multilabel", 1),
+        ("choice", 2),
+        ("tagging", 2),
     ],
 )
 def test_trimmed_training_equals_untrimmed(
@@ -224,6 +225,7 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
     np.testing.assert_allclose(*found, atol=rounding.EQUAL)
 
 
+@pytest.mark.all
 def test_frozen_layers_stay_and_have_no_slots(goldens, tmp_path):
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
     config = str(goldens / "bert_config.json")

@@ -65,6 +65,7 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
     assert (tmp_path / "out/test_results.tsv").read_bytes() == answers
 
 
+@pytest.mark.all
 def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
     run(head="mean", do_eval=False)
     rows = json_lines_in(tmp_path / "data/test.jsonl")
@@ -134,6 +135,7 @@ def test_a_finished_model_is_scored_before_it_is_trained_further(
     assert f"accuracy {right:.4f} -> " in line
 
 
+@pytest.mark.all
 def test_records_of_an_earlier_model_may_be_gone(
     goldens, tmp_path, finished_classifier, logged, asked
 ):

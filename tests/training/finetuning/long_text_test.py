@@ -170,9 +170,8 @@ def test_an_example_has_one_answer(goldens, runs, kind, pooling):
     assert sum(1 for _ in made) == num_windows
 
 
-@pytest.mark.parametrize(
-    "kind", ["single", pytest.param("regression", marks=pytest.mark.all)]
-)
+@pytest.mark.all
+@pytest.mark.parametrize("kind", ["single", "regression"])
 def test_the_model_answers_texts_as_the_run_did(runs, tmp_path, kind):
     shutil.copytree(runs(kind, "max")[0], tmp_path, dirs_exist_ok=True)
     out = tmp_path / "out"
@@ -193,6 +192,7 @@ def test_the_model_answers_texts_as_the_run_did(runs, tmp_path, kind):
     )
 
 
+@pytest.mark.all
 def test_words_are_labelled_once_also_by_the_export(goldens, tmp_path):
     run_windows(goldens, tmp_path, "tagging", do_eval=False)
     out = tmp_path / "out"

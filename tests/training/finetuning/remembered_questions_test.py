@@ -119,6 +119,7 @@ def test_figures_of_another_threshold_are_not_exported(
         assert bool(metrics_of(folder)) == expected
 
 
+@pytest.mark.all
 def test_a_checkpoint_tells_flags_of_a_lost_description(questioned, folder):
     ask(questioned, folder, {"do_lower_case": False})
     assert metrics_of(folder) == {}  # of texts that are read otherwise

@@ -98,6 +98,7 @@ def later(options, given=(), **changes):
     )
 
 
+@pytest.mark.all
 def test_the_run_describes_the_folder_of_its_best_weights(trained, tmp_path):
     out = trained[0] / "out"
     assert model_folder.find(out / "best") == model_folder.find(out)
@@ -129,6 +130,7 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
     assert [told[name] for name in names] == [before[name] for name in names]
 
 
+@pytest.mark.all
 def test_a_folder_without_training_tells_the_last_command(trained, tmp_path):
     """What an earlier command said of a model elsewhere, or of another one.
 
@@ -184,6 +186,7 @@ def test_what_was_said_of_another_model_goes_when_a_command_begins(
         assert found == [there, there]
 
 
+@pytest.mark.all
 def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
     """In any spelling of its path, with labels and windows of the run."""
     folder, options = trained

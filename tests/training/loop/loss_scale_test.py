@@ -98,6 +98,7 @@ def test_a_skipped_update_halves_and_a_resumed_run_repeats_it_all(
     assert len(set(whole["loss_scale"][-10:])) > 1
 
 
+@pytest.mark.all
 def test_a_run_that_overflows_at_the_least_scale_stops(
     goldens, tmp_path, monkeypatch
 ):

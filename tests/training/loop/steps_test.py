@@ -153,6 +153,7 @@ def assert_updated_by_hand(goldens, *found):
         assert_near_weights(weights, by_hand, atol=rounding.ONE_SUM, rtol=0)
 
 
+@pytest.mark.all
 def test_another_update_rule_gets_the_gradients_of_looked_up_rows(goldens):
     found = sgd_run(goldens), sgd_run(goldens, accumulation=2)
     assert_updated_by_hand(goldens, *found)

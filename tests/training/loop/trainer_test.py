@@ -153,6 +153,7 @@ def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
     assert all(np.isfinite(value).all() for value in last.values())
 
 
+@pytest.mark.all
 def test_bfloat16_follows_float32(goldens, tmp_path, golden_losses):
     metrics, _ = golden_run(
         goldens, tmp_path, num_layers=3, dtype="mixed_bfloat16"

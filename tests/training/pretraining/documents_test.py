@@ -56,9 +56,8 @@ def _losses(folder):
     return {n: x for n, x in results_in(folder).items() if "loss" in n}
 
 
-@pytest.mark.parametrize(
-    "masking", [pytest.param("static", marks=pytest.mark.all), "dynamic"]
-)
+@pytest.mark.all
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
 def test_training_and_evaluation_see_one_document(
     separated, tmp_path, joined, masking
 ):

@@ -82,6 +82,7 @@ def test_the_command_that_trains_reads_queries_as_its_records_were(
     assert not run._tokenizer.basic_tokenizer.do_lower_case
 
 
+@pytest.mark.all
 def test_the_command_that_trains_exports_what_its_records_were(
     finished, tmp_path
 ):

@@ -92,6 +92,7 @@ def test_training_finds_the_right_texts(finished):
     assert form == VectorForm(vector_sizes=(8,), max_seq_length=12)
 
 
+@pytest.mark.all
 def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
     folder = copied(finished, tmp_path)
     for path in (folder / "out").glob("model.ckpt-*"):
@@ -165,6 +166,7 @@ def test_a_folder_refuses_other_training_data(finished, goldens, tmp_path):
         sentences.run(options_of(goldens, folder, **NEGATIVES))
 
 
+@pytest.mark.all
 def test_the_form_of_another_model_is_not_taken_over(
     finished, goldens, tmp_path, same_outputs, monkeypatch
 ):
@@ -205,6 +207,7 @@ def test_a_folder_of_another_kind_keeps_results(finished, goldens, tmp_path):
     assert (folder / "out/metrics.json").read_bytes() == metrics
 
 
+@pytest.mark.all
 def test_the_best_weights_are_chosen_on_one_dev_set(
     finished, goldens, tmp_path, same_outputs
 ):
@@ -239,6 +242,7 @@ def test_scores_without_an_order_are_told(goldens, tmp_path, caplog):
     assert "score 1, so that there is no order to learn" in caplog.text
 
 
+@pytest.mark.all
 def test_results_are_those_of_the_best_weights(goldens, tmp_path):
     write_table(tmp_path, 8)
     # Nothing is learned, and the first of equal weights is taken.
@@ -273,6 +277,7 @@ def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.all
 def test_a_teacher_is_followed(goldens, tmp_path, same_outputs, monkeypatch):
     texts = [{"text": f"{a} {b}"} for a in WORDS for b in WORDS[:4]]
     vectors = np.random.default_rng(0).normal(size=(len(texts), 6))
@@ -357,6 +362,7 @@ def test_bad_input_is_refused_at_once(goldens, tmp_path, changes, message):
     assert not list((tmp_path / "out").glob("model.ckpt-*"))
 
 
+@pytest.mark.all
 def test_tables_of_python_train_and_resume(goldens, tmp_path, same_outputs):
     rng = np.random.default_rng(2)
     train = [(f"{w} a", f"the {w}", float(rng.random())) for w in WORDS]
