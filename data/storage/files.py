@@ -179,9 +179,9 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
     """
     paths = []
     for pattern in _split(patterns) or [""]:
-        missing = []
         if exists(pattern):
             matches = [pattern]  # a path may contain brackets
+            missing = matches if is_folder(pattern) else []
         elif _SHARDED.fullmatch(pattern):
             matches = _shards(pattern, flag)
             missing = [path for path in matches if not exists(path)]
@@ -192,7 +192,7 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
         if missing:
             raise FileNotFoundError(
                 f"--{flag}: no file matches {missing[0]!r} (looked from "
-                f"{os.getcwd()}); give existing files or globs."
+                f"{os.getcwd()}); give files or globs, such as folder/*."
             )
         paths.extend(matches)
     return paths

@@ -38,6 +38,7 @@ def test_brackets_and_half_written_files(tmp_path):
         ("/no/such*", r"/no/such\*"),
         (" ,", ""),
         ("out@2", "out-00001-of-00002"),  # one of two shards is there
+        (".", "."),  # a folder
     ],
 )
 def test_what_matches_nothing_is_told(tmp_path, monkeypatch, patterns, named):
