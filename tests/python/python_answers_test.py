@@ -94,8 +94,8 @@ def test_fillings_are_the_program_s(pretrained, released, options, tmp_path):
     [
         ("classification", True),
         ("multilabel", False),
-        ("regression", False),
-        ("choice", False),
+        pytest.param("regression", False, marks=pytest.mark.all),
+        pytest.param("choice", False, marks=pytest.mark.all),
     ],
 )
 def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
@@ -149,7 +149,6 @@ def test_texts_of_another_form_than_the_model_s_are_refused(finished):
         single.predict(["a", ("a", "b")])
 
 
-@pytest.mark.all
 def test_entities_are_the_program_s_labels_joined(finished, goldens):
     loaded, model = finished("tagging")
     texts = [*TEXTS, "The man  went, to Caf\u00e9 \u4e2d\u6587."]
@@ -242,7 +241,6 @@ def their_folder(goldens, tmp_path_factory):
     return make
 
 
-@pytest.mark.all
 def test_a_model_of_hugging_face_takes_texts_and_pairs(their_folder):
     names = {"0": "bad", "1": "so-so", "2": "good"}
     folder = their_folder("BertForSequenceClassification", id2label=names)

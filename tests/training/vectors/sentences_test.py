@@ -277,7 +277,6 @@ def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.all
 def test_a_teacher_is_followed(goldens, tmp_path, same_outputs, monkeypatch):
     texts = [{"text": f"{a} {b}"} for a in WORDS for b in WORDS[:4]]
     vectors = np.random.default_rng(0).normal(size=(len(texts), 6))
@@ -362,7 +361,6 @@ def test_bad_input_is_refused_at_once(goldens, tmp_path, changes, message):
     assert not list((tmp_path / "out").glob("model.ckpt-*"))
 
 
-@pytest.mark.all
 def test_tables_of_python_train_and_resume(goldens, tmp_path, same_outputs):
     rng = np.random.default_rng(2)
     train = [(f"{w} a", f"the {w}", float(rng.random())) for w in WORDS]
