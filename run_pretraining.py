@@ -67,6 +67,7 @@ def _use_recipe() -> None:
     values = recipes.values(
         recipe,
         num_train_steps=flags.value("num_train_steps"),
+        num_train_minutes=flags.value("num_train_minutes"),
         begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
         masks=flags.value("masking") == "dynamic",
         hidden_size=_hidden_size(),

@@ -38,11 +38,11 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_362,
-    "training": 11_199,
+    "training": 11_208,
     "modeling": 3_869,
     "studies": 1_379,
     "demo": 385,
-    "programs": 719,
+    "programs": 720,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

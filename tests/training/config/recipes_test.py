@@ -13,7 +13,8 @@ STEPS = 200
 
 def values(recipe="budget", **changes):
     usual = {"begins": True, "masks": True, "hidden_size": None}
-    usual |= {"num_train_steps": STEPS, "optimizer": "adamw"}
+    usual |= {"num_train_steps": STEPS, "num_train_minutes": 0.0}
+    usual |= {"optimizer": "adamw"}
     return recipes.values(recipe, **usual | changes)
 
 
@@ -29,6 +30,24 @@ def test_a_wider_model_has_a_lower_rate(hidden_size, rate):
     assert values(hidden_size=hidden_size)["learning_rate"] == rate
     muon = values(hidden_size=hidden_size, optimizer="muon")
     assert muon["learning_rate"] == 4 * rate
+
+
+@pytest.mark.parametrize("of", ["num_train_steps", "num_train_minutes"])
+def test_a_long_run_has_twice_the_rate(of):
+    """Not if minutes are given, and are few, whatever the steps are."""
+    least = {"num_train_steps": 600, "num_train_minutes": 15}[of]
+    for hidden_size, factor in (None, 2), (128, 1), (256, 2), (512, 1):
+        short, long, muon = (
+            values(hidden_size=hidden_size, **changes)["learning_rate"]
+            for changes in (
+                {"num_train_steps": 10**6, of: least - 1},
+                {of: least, "begins": False},
+                {of: least, "optimizer": "muon"},
+            )
+        )
+        assert (long, muon) == (factor * short, 4 * short)
+    # Without short rows, which it was measured with.
+    assert values(**{of: least}, masks=False)["learning_rate"] == 5e-4
 
 
 def test_the_original_changes_nothing():
