@@ -68,7 +68,6 @@ def test_every_kind_of_model_has_one_class_of_signatures():
     assert sorted(kinds) == sorted(Description.classes)
 
 
-@pytest.mark.all
 def test_a_plain_session_answers_alike(exported, goldens, tmp_path):
     kind, is_pair, folder, version = exported
     asked = {}
