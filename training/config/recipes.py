@@ -100,7 +100,8 @@ def values(
 
     `recipe` is not `original`, which has none. `begins` tells whether training
     begins with new weights, not with those of a checkpoint; `masks` whether it
-    masks the records. `hidden_size` is the model's, None = unknown.
+    masks the records. `hidden_size` is the model's, None = unknown;
+    `num_train_minutes` 0 = the steps are the limit.
     """
     found = dict(RECIPES[recipe])
     warmup = round(_WARMUP_SHARE * num_train_steps)
