@@ -15,7 +15,7 @@ from training.runs import pretraining
     [
         # The golden records have 64 ids, the model has 128 positions.
         ({"max_seq_length": 128}, "input_ids .* 64 .*; .* --max_seq_length=64"),
-        ({"max_seq_length": 256}, "=256, .* 128 .*; pass --max_seq_length=128"),
+        ({"max_seq_length": 256}, "=256, .* 128 positions; give 128 or less"),
     ],
     ids=str,
 )

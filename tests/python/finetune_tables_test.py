@@ -90,7 +90,7 @@ def test_the_tables_of_finished_trials_stay(tmp_path):
         (TABLE, {"dev": 0.1}, "a share of 0.1 for the dev set: 2 training ro"),
         (TABLE, {"kind": "singel"}, "kind 'singel', expected one of single"),
         (TABLE, {"dev": [("a", "z")]}, "column 'label' is 'z', expected one"),
-        (TABLE, {"max_seq_length": 1000}, "has 128 positions; pass"),
+        (TABLE, {"max_seq_length": 1000}, "has 128 positions; give"),
     ],
 )
 def test_bad_input_is_refused(released, tmp_path, train, changes, message):

@@ -15,9 +15,7 @@ class ConversionOptions(Options):
         "a run's output_dir: its best weights if saved, its chosen trial."
     )
     output_dir: str = setting(help="A new folder, or an empty one.")
-    bert_config_file: str | None = optional(
-        "A checkpoint's configuration. Default: beside it."
-    )
+    bert_config_file: str | None = optional("Default: beside the checkpoint.")
     vocab_file: str | None = optional("Vocabulary. Default: beside the model.")
     kind: str | None = optional(
         "What a model answers. Default: as its run says.", choices=KINDS
@@ -30,8 +28,7 @@ class ConversionOptions(Options):
         "says, else whether the vocabulary has no capitals and no accents."
     )
     output_format: str | None = optional(
-        "Format to write. Default: the one that the model does not have.",
-        choices=FORMATS,
+        "Default: the format that the model does not have.", choices=FORMATS
     )
     electra_part: str = setting(
         "discriminator",

@@ -17,8 +17,7 @@ class DistillOptions(Settings):
         "layers (convert_checkpoint.py --keep_layers).",
     )
     distill_weight: float = share(
-        0.5,
-        "[new] Share of the teacher in the loss; the labels have the rest.",
+        0.5, "[new] Share of the teacher in the loss; labels have the rest."
     )
     distill_temperature: float = setting(
         2.0,

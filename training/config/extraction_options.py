@@ -50,9 +50,7 @@ class VectorOptions(shared.Options):
             raise ValueError("--layers names no layer; give one, such as -1.")
         self._exclude("whole_words", "pooling")
         if self.attention and EMBEDDINGS in self.layers:
-            raise ValueError(
-                "--attention: the embeddings have none; change --layers."
-            )
+            raise ValueError("--attention: embeddings have none; fix --layers.")
 
     @property
     def layer_names(self) -> list[int | str | list]:
@@ -75,13 +73,9 @@ class ExtractionOptions(shared.Options):
     given: frozenset[str] | None = None
     input_file: str = setting(help="Text, one a line, or A ||| B.")
     output_file: str = setting(help="File of the vectors.")
-    bert_config_file: str | None = optional(
-        "The model's sizes. Default: the file beside --init_checkpoint."
-    )
+    bert_config_file: str | None = optional(shared.OF_MODEL)
     init_checkpoint: str = setting(help=shared.INIT_CHECKPOINT)
-    vocab_file: str | None = optional(
-        "The vocabulary. Default: the file beside --init_checkpoint."
-    )
+    vocab_file: str | None = optional(shared.OF_MODEL)
     do_lower_case: bool = setting(True, shared.DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), shared.NEVER_SPLIT)
     # [CLS] a [SEP]

@@ -24,20 +24,14 @@ class FinetuningOptions(shared.Options):
     bert_config_file: str | None = optional(shared.BERT_CONFIG_FILE)
     init_checkpoint: str | None = optional(shared.INIT_CHECKPOINT)
     max_seq_length: int = setting(128, "Wordpieces of a row; the rest is cut.")
-    num_train_epochs: float = setting(
-        3.0, "Passes over the train set.", above=0
-    )
-    warmup_proportion: float = share(
-        0.1, "Share of the updates in which the rate rises."
-    )
+    num_train_epochs: float = setting(3.0, "Passes over the examples.", above=0)
+    warmup_proportion: float = share(0.1, "Share of updates with rising rates.")
     predict_batch_size: int = setting(8, "Rows predicted at once.", least=1)
     eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
     trim_batches: bool = setting(
         True, "[new] Cut a batch to its longest row; not on a TPU. Same result."
     )
-    group_by_length: bool = switch(
-        "[new] Put training rows of similar length together."
-    )
+    group_by_length: bool = switch("[new] Batch train rows of similar length.")
     shuffle_window: int = amount(
         0, "[new] Records to draw the next from; 0 = all; the original has 100."
     )
@@ -133,8 +127,7 @@ class TaskOptions(shared.Options):
 
     language: str | None = optional("[new] xnli: default zh.")
     tfds: str | None = optional(
-        "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
-        "the task's own."
+        "[new] Name in tensorflow-datasets, no --data_dir; '' = the task's own."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     kind: str | None = optional(
@@ -191,13 +184,10 @@ class ClassifierOptions(TaskRunOptions):
     """
 
     task_name: str | None = optional(
-        f"The task: {', '.join(tasks.task_names())}; or several with "
-        "commas between, or GLUE, each in OUTPUT_DIR/TASK. A finished "
-        "OUTPUT_DIR knows its own."
+        f"The task: {', '.join(tasks.task_names())}; or several, with commas, "
+        "or GLUE, each in OUTPUT_DIR/TASK. A finished OUTPUT_DIR knows its own."
     )
-    data_dir: str | None = optional(
-        "Folder of the task's files, or of several tasks' folders."
-    )
+    data_dir: str | None = optional("Folder of the files, or of task folders.")
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     document_context: bool = switch(
         "[new] conll, conllu: fill each row with the neighboring sentences."
@@ -206,20 +196,16 @@ class ClassifierOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
-        "table is checkpoints.tsv.",
+        "[new] Score the last, all, or steps as 100,200, in checkpoints.tsv.",
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"
         " of each label on the dev set, and keep them in OUTPUT_DIR."
     )
-    use_calibration: bool = setting(
-        True, "[new] Answer and export with what --calibrate has kept."
-    )
+    use_calibration: bool = setting(True, "[new] Use what --calibrate kept.")
     explain_errors: int | None = optional(
-        "[new] Shade in errors.html the words that speak for the answer, in "
-        "this many examples of the highest loss; default: 10 for labels of "
-        "texts, 0 = none.",
+        "[new] Shade in errors.html what speaks for the answer, in this many "
+        "examples of highest loss; default: 10 for labels of texts, 0 = none.",
         least=0,
     )
     do_predict: bool = switch("Whether to predict the test sets.")

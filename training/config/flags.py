@@ -103,8 +103,7 @@ def _value(field: settings.Field) -> Any:
         return field.type(map(field.item, found))
     except ValueError as error:
         raise ValueError(
-            f"--{field.flag}={','.join(found)}: {error}; give numbers with "
-            "commas between."
+            f"--{field.flag}={','.join(found)}: {error}; give numbers, as 1,2."
         ) from None
 
 

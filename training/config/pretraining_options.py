@@ -29,12 +29,8 @@ class PretrainingOptions(shared.Options):
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
     bert_config_file: str | None = optional(shared.BERT_CONFIG_FILE)
-    input_file: str | None = setting(
-        help="Record files: comma-separated paths or globs."
-    )
-    eval_file: str | None = optional(
-        "[new] Records to evaluate on; --input_file if not given."
-    )
+    input_file: str | None = setting(help="Record files or globs, with commas.")
+    eval_file: str | None = optional("[new] Eval records, else --input_file.")
     skip_bad_records: bool = switch(
         "[new] Leave out and count damaged records; else they are an error."
     )
@@ -68,9 +64,8 @@ class PretrainingOptions(shared.Options):
     )
     short_rows_share: float = share(
         0.0,
-        "[new] Share of the training, at its beginning, that reads rows cut to "
-        "half the length, twice as many in a batch, twice as many of their "
-        "wordpieces masked. It needs --masking=dynamic.",
+        "[new] First share of the training, with rows cut to half the length, "
+        "twice the rows in a batch, twice the masks; needs --masking=dynamic.",
     )
     masking: PretrainingDataOptions | None = None
     do_train: bool = switch("Whether to train.")
@@ -83,14 +78,12 @@ class PretrainingOptions(shared.Options):
         "Answers go to predict_results.jsonl."
     )
     vocab_file: str | None = optional(
-        "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export, "
-        "--separate_documents and --objective=replaced_tokens. Default: the "
-        "one in --output_dir or beside --init_checkpoint."
+        f"[new] {shared.VOCAB_FILE} For --do_predict, --do_export, "
+        "--masking=dynamic, --separate_documents, --objective=replaced_tokens."
     )
     do_lower_case: bool = setting(
         True,
-        f"[new] Of the queries: {shared.DO_LOWER_CASE} With --do_train: as its "
-        "records.",
+        f"[new] Of queries: {shared.DO_LOWER_CASE} --do_train: as its records.",
     )
     never_split: tuple[str, ...] = setting(
         (), f"{shared.NEVER_SPLIT} Of the queries and of the export."
@@ -111,9 +104,8 @@ class PretrainingOptions(shared.Options):
                 "At least one of `do_train` or `do_eval` must be True (or "
                 "--do_predict, --do_export, --strip_checkpoint)."
             )
-        if not self.input_file and (
-            self.do_train or (self.do_eval and not self.eval_file)
-        ):
+        needs_input = self.do_train or (self.do_eval and not self.eval_file)
+        if needs_input and not self.input_file:
             raise ValueError("--input_file is needed: records to read.")
         self._need("do_predict", "predict_file")
         self._need("eval_every_steps", "eval_file")

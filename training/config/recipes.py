@@ -104,8 +104,7 @@ def values(
     `num_train_minutes` 0 = the steps are the limit.
     """
     found = dict(RECIPES[recipe])
-    warmup = round(_WARMUP_SHARE * num_train_steps)
-    found["num_warmup_steps"] = max(1, warmup)
+    found["num_warmup_steps"] = max(1, round(_WARMUP_SHARE * num_train_steps))
     width = hidden_size or 256
     found["learning_rate"] *= 256 / width
     is_long = num_train_steps >= _LONG
@@ -134,9 +133,7 @@ def _nearest(minutes: float, wordpieces: int) -> tuple[int, int]:
 
 def log_best_sizes(minutes: float, patterns: str | None) -> None:
     """Says which sizes fit the minutes and the text of records, if known."""
-    if not (minutes and patterns):
-        return
-    _, wordpieces = read_facts(patterns)
+    wordpieces = read_facts(patterns)[1] if minutes and patterns else None
     if wordpieces:
         measured = _nearest(minutes, wordpieces)
         logging.info(

@@ -57,9 +57,8 @@ class DeviceOptions(shared.Options):
     )
     worker_timeout_minutes: float = amount(
         30.0,
-        "[new] Exit after waiting this many minutes for the other workers. "
-        "None may work alone for longer, such as the first one that saves; 0 "
-        "= wait forever.",
+        "[new] Exit after waiting so many minutes for the other workers; none "
+        "may work alone for longer, as the first that saves; 0 = wait forever.",
     )
 
     def _check(self) -> None:
@@ -93,15 +92,11 @@ class TrainOptions(shared.Options):
     output_dir: str = setting(
         help="Folder of checkpoints, events and results; a stopped run resumes."
     )
-    train_batch_size: int = setting(
-        32, "Examples in one update, over all devices together.", least=1
-    )
+    train_batch_size: int = positive(32, "Examples per update of all devices.")
     learning_rate: float = setting(
         5e-5, "Peak learning rate (linear warm-up and decay).", above=0
     )
-    num_train_steps: int = setting(
-        help="Number of updates, including those before a resume.", least=1
-    )
+    num_train_steps: int = positive(help="Updates, also those before a resume.")
     num_warmup_steps: int = amount(0, "Updates of warm-up.")
     num_train_minutes: float = amount(
         0.0,
@@ -110,9 +105,7 @@ class TrainOptions(shared.Options):
         "and the time before a resume count; 0 = train by steps.",
     )
     stop_at_step: int = amount(
-        0,
-        "[new] End this run before --num_train_steps, such as after the first "
-        "of two phases; 0 = go to the end.",
+        0, "[new] End before --num_train_steps, as after a phase; 0 = do not."
     )
     continue_from: str = setting(
         "",
@@ -128,31 +121,25 @@ class TrainOptions(shared.Options):
     )
     save_checkpoints_steps: int = positive(1000, "Updates between checkpoints.")
     keep_checkpoint_max: int | None = optional(
-        "[new] Checkpoints kept; 0 = all. Default: 5 while training, and the "
-        "last one after fine-tuning.",
+        "[new] Checkpoints kept; 0 = all. Default: 5; after fine-tuning, 1.",
         least=0,
     )
     iterations_per_loop: int = positive(
         1000,
-        "Largest number of updates in one call to the device. A call takes "
-        "about a second (on a TPU five), so that progress shows and SIGTERM "
-        "is handled.",
+        "Most updates in one call to the device. A call takes about a second "
+        "(on a TPU five), so that progress shows and SIGTERM is handled.",
     )
     gradient_accumulation_steps: int = positive(
         1, "[new] Micro-batches of one update: the same result in less memory."
     )
     log_steps: int = positive(
-        100,
-        "[new] Updates between event points, and most in a mean of the log.",
+        100, "[new] Updates between event points; most in a mean of the log."
     )
     eval_every_steps: int = amount(
         0, "[new] Updates between evaluations while training; 0 = never."
     )
-    seed: int = setting(
-        12345,
-        "[new] Seed of initial weights, dropout and data order.",
-        least=0,
-        most=2**31 - 1,
+    seed: int = amount(
+        12345, "[new] Seed of weights, dropout and data order.", most=2**31 - 1
     )
     gradient_checkpointing: bool = switch(
         "[new] Compute each Transformer block twice instead of keeping it: "
@@ -168,16 +155,14 @@ class TrainOptions(shared.Options):
         "hidden size 128, slower for large ones in bfloat16."
     )
     fuse: bool | None = optional(
-        "[new] Compile the operations between a training step's matrix "
-        "products with XLA, for about a second at each new length (a TPU "
-        "always does so). The same result except for rounding. Default: if "
-        "training is long enough to be faster."
+        "[new] Compile operations between a training step's matrix products "
+        "with XLA, for a second at each new length (a TPU always does so). "
+        "Same result except for rounding. Default: if training is long enough."
     )
     layerwise_lr_decay: float = setting(
         1.0,
-        "[new] Learning rate of each block as a share of the next higher "
-        "block's. ELECTRA's code uses 0.8, for Large 0.9; there the last "
-        "block is two below the head.",
+        "[new] Rate of each block as a share of the next higher block's. "
+        "ELECTRA: 0.8, for Large 0.9; there the last is two below the head.",
         above=0,
         most=1,
     )
@@ -257,14 +242,11 @@ class ExportOptions(shared.Options):
 
     do_export: bool = switch(shared.DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
-    export_dir: str | None = optional(
-        "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
-    )
+    export_dir: str | None = optional("[new] Versions go to EXPORT_DIR/1, 2...")
     format: str = setting(
         "saved_model",
-        "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
-        "float32 for phones, and for Python without TensorFlow; from ids to "
-        "scores.",
+        "[new] saved_model: for TF Serving. litert: files of 8 bits and "
+        "float32 for phones, or Python without TensorFlow; ids to scores.",
         choices=("saved_model", "litert"),
         flag="export_format",
     )
@@ -280,12 +262,9 @@ class ExportOptions(shared.Options):
     def _check(self) -> None:
         places = self.export_dir or self.output_dir, self.output_dir
         if len({*map(os.path.realpath, places)}) == 1:
-            raise ValueError(
-                "--do_export: give --export_dir, a folder of its own."
-            )
-        if self.format == "litert" and (
-            self.serving.changed() or self.precision != "float32"
-        ):
+            raise ValueError("--do_export: give --export_dir, another folder.")
+        changed = self.serving.changed() or self.precision != "float32"
+        if self.format == "litert" and changed:
             raise ValueError(
                 "--export_format=litert has files for ids alone, in float32 "
                 "and 8 bits; leave out --export_signatures, --export_precision "

@@ -4,6 +4,7 @@ from data.settings import Settings
 from data.storage import files
 
 # Help of flags that several programs have.
+OF_MODEL = "The model's. Default: the file beside --init_checkpoint."
 BERT_CONFIG_FILE = (
     "JSON of the model's sizes, as configs/uncased_L-12_H-768_A-12.json. "
     "Default: in --output_dir or beside --init_checkpoint."
@@ -13,12 +14,8 @@ INIT_CHECKPOINT = (
     "folder. For a finished run, its best weights if saved; for trials, the "
     "chosen trial's. Only the weights are loaded; the log reports which."
 )
-VOCAB_FILE = (
-    "The vocabulary. Default: in --output_dir or beside --init_checkpoint."
-)
-DO_LOWER_CASE = (
-    "False for cased models. Not given: as --init_checkpoint's folder says."
-)
+VOCAB_FILE = "Vocabulary. Default: in --output_dir or beside --init_checkpoint."
+DO_LOWER_CASE = "False for cased models. Not given: as --init_checkpoint says."
 NEVER_SPLIT = (
     "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "
     "such as [ENTITY]. Default: those of --init_checkpoint's folder."

@@ -14,29 +14,23 @@ class SquadOptions(TaskRunOptions):
     train_file: str | None = optional("SQuAD's JSON to train on.")
     predict_file: str | None = optional("SQuAD's JSON to answer, and to score.")
     tfds: str | None = optional(
-        "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
-        " both files."
+        "[new] Name in tensorflow-datasets, as squad/v2.0; replaces both files."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     do_predict: bool = switch("Whether to answer --predict_file.")
     find_null_threshold: bool = switch(
         "[new] Find and save the null_score_diff_threshold with the best F1."
     )
-    count_windows: bool = switch(
-        "[new] Count epochs in windows, not in questions."
-    )
+    count_windows: bool = switch("[new] Epochs count windows, not questions.")
     score_padding: bool = switch(
         "[new] Include padding in the loss and among the best starts and ends, "
         "as the original; batches are not trimmed."
     )
-    write_html: bool = switch(
-        "[new] Write predictions.html: the answers marked in the texts."
-    )
+    write_html: bool = switch("[new] predictions.html: answers marked in text.")
     verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",
-        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
-        "linear).",
+        "[new] After the encoder: linear, or bilstm (two layers, then linear).",
         choices=WORD_HEADS,
     )
     distillation: DistillOptions = group(DistillOptions(), unlabeled_file="")
@@ -76,9 +70,8 @@ class SquadOptions(TaskRunOptions):
     @property
     def predict_data(self) -> SquadData | None:
         """The questions to answer or to evaluate on; None = none."""
-        if self.do_predict or self.watches:
-            return self._data(self.predict_file, "validation")
-        return None
+        asks = self.do_predict or self.watches
+        return self._data(self.predict_file, "validation") if asks else None
 
     def _data(self, path: str | None, split: str) -> SquadData:
         return SquadData(path or "", self.tfds or "", self.tfds_data_dir, split)

@@ -1,6 +1,6 @@
 """Options of run_sentence_vectors.py."""
 
-from data.settings import group, in_flag, optional, setting, switch
+from data.settings import group, in_flag, optional, positive, setting, switch
 from data.vectors.text_sets import GLUE, OF_TABLES, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
 from training.config import shared
@@ -20,9 +20,8 @@ class FormOptions(shared.Options):
         "Vectors have length 1. Default: as the model's folder says, else true."
     )
     vector_sizes: tuple[int, ...] | None = optional(
-        "Smaller sizes to train, too (Matryoshka), such as 128,64: the first "
-        "128 numbers of a vector are then a vector, too. Default: as the "
-        "model's folder says."
+        "Smaller sizes to train, too (Matryoshka), as 128,64: then the first "
+        "128 numbers are a vector, too. Default: as the model's folder says."
     )
 
 
@@ -69,9 +68,7 @@ class SentenceOptions(TaskRunOptions):
                 "a batch; give 2 or more."
             )
         if self.do_train and bool(texts.teacher_vectors) != (loss == "teacher"):
-            raise ValueError(
-                "--teacher_vectors and --loss=teacher need each other."
-            )
+            raise ValueError("--teacher_vectors and --loss=teacher: give both.")
         if loss == "teacher":  # the vectors have a row for each text
             self._exclude("loss", "drop_missing")
         if loss == "negatives":  # it orders examples by itself
@@ -158,9 +155,7 @@ class EncodingOptions(shared.Options):
         "--do_encode: one of the model's smaller sizes.", least=1
     )
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
-    encode_batch_size: int = setting(
-        32, "Texts at once (more if short).", least=1
-    )
+    encode_batch_size: int = positive(32, "Texts at once (more if short).")
     vocab_file: str | None = optional(shared.VOCAB_FILE)
     do_lower_case: bool | None = optional(shared.DO_LOWER_CASE)
     max_seq_length: int | None = optional("Most wordpieces of a text.")
@@ -172,20 +167,14 @@ class EncodingOptions(shared.Options):
         kinds = (".jsonl",) if self.do_search else (".npy", ".jsonl")
         self._exclude("do_encode", "do_search")
         if not self.output_dir and not self.init_checkpoint:
-            raise ValueError(
-                "Give the model: --init_checkpoint, or a run's --output_dir."
-            )
+            raise ValueError("Give a model: --init_checkpoint or --output_dir.")
         self._need("do_encode", "input_file", "output_file")
         self._need("do_search", "index_file")
         self._need("text_columns", "input_file")
         if path and not path.endswith(kinds):
-            raise ValueError(
-                f"--output_file={path}; it must end in {' or '.join(kinds)}."
-            )
+            raise ValueError(f"--output_file={path}; use {' or '.join(kinds)}.")
         if len(columns) > 1:
-            raise ValueError(
-                f"--text_columns={','.join(columns)}: give one column of texts."
-            )
+            raise ValueError(f"--text_columns={','.join(columns)}: give one.")
 
     @property
     def column(self) -> str:

@@ -7,7 +7,7 @@ end. Later commands in the folder read it, see `remembered`, and keep it.
 import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 from absl import logging
 
@@ -25,12 +25,13 @@ from training.loop.checkpointing import CheckpointManager
 UNFINISHED = "%s holds a run that is not finished; give its command again."
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
     """All that turns texts into a model's input, and its output into answers.
 
-    A subclass names its kinds, `class ADescription(Description, kinds=(...))`,
-    and `read` returns it for `task.json` files of these kinds.
+    A subclass names its kinds, `class ADescription(Description, kinds=(...))`.
+    It is a dataclass, too, which `read` returns for `task.json` files of these.
 
     Attributes:
       task_name: what it was trained for.
@@ -59,6 +60,7 @@ class Description:
     distillation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __init_subclass__(cls, kinds: tuple[str, ...]):
+        dataclasses.dataclass(cls, frozen=True, kw_only=True)
         Description.classes |= dict.fromkeys(kinds, cls)
 
     def options(self) -> dict[str, Any]:
@@ -79,7 +81,6 @@ class Description:
         write_json(path, dataclasses.asdict(self))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskDescription(Description, kinds=KINDS):
     """Describes a `TaskModel`.
 
@@ -126,7 +127,6 @@ class TaskDescription(Description, kinds=KINDS):
         }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanDescription(Description, kinds=("span",)):
     """Describes a `SpanModel`; see `SquadOptions` for the fields."""
 
@@ -140,8 +140,7 @@ class SpanDescription(Description, kinds=("span",)):
 
     def options(self) -> dict[str, Any]:
         """See `Description.options`; the threshold has a file of its own."""
-        values = dataclasses.asdict(self.windows)
-        values |= dataclasses.asdict(self.answers)
+        values = vars(self.windows) | vars(self.answers)
         del values["null_score_diff_threshold"]
         values["score_padding"] = self.score_padding
         return super().options() | values
@@ -157,7 +156,6 @@ class SpanDescription(Description, kinds=("span",)):
         return settings.make(window_options.AnswerOptions, vars(self))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingDescription(Description, kinds=("pretraining",)):
     """Describes a `PretrainingModel`.
 
@@ -172,7 +170,6 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
         return super().options() | {"predict_top_k": self.top_k}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorDescription(Description, kinds=("vectors",)):
     """Describes a `SentenceEncoder`; `sentence_vectors.json` has its form.
 
@@ -185,12 +182,10 @@ class VectorDescription(Description, kinds=("vectors",)):
 
     def options(self) -> dict[str, Any]:
         """See `Description.options`."""
-        values = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.data.items()
-        }
-        length = {"max_seq_length": self.max_seq_length}
-        return super().options() | length | values
+        values = super().options() | {"max_seq_length": self.max_seq_length}
+        for name, value in self.data.items():
+            values[name] = tuple(value) if isinstance(value, list) else value
+        return values
 
 
 def find(output_dir: str) -> Description | None:
@@ -207,9 +202,8 @@ def require_kind(
     if is_other and tf1.has_run(output_dir):
         raise ValueError(
             f"{output_dir} holds a model of the kind {found.kind}, but this "
-            f"command is about one of the kind {' or '.join(kinds)}; use the "
-            "program that trained it, without --task_name and --kind, or give "
-            "another folder."
+            f"command is for {' or '.join(kinds)}; use the program that "
+            "trained it, without --task_name and --kind, or another folder."
         )
 
 
@@ -324,9 +318,8 @@ def read(output_dir: str) -> Description:
     found = find(output_dir)
     if not found:
         raise ValueError(
-            f"{output_dir} has no {model_folder.DESCRIPTION}, so it does not "
-            "say what its model is for; give the --output_dir of a finished "
-            "run, or also the flags of the run that trained it."
+            f"{output_dir} has no task.json, which says what its model is for; "
+            "give a finished run's --output_dir, or also the flags of its run."
         )
     if not found.weights:
         raise ValueError(UNFINISHED % output_dir)

@@ -79,8 +79,7 @@ class FirstWeights:
         self._report = checkpoints.require_fit(
             self._checkpoint, seen, others if heads else ()
         )
-        left_out = ()
-        misshapen = self._report.misshapen.keys()
+        misshapen, left_out = self._report.misshapen.keys(), ()
         if misshapen:  # A head of another shape begins anew.
             is_output = misshapen <= {*self._heads}
             left_out = self._heads if is_output else others
@@ -136,8 +135,7 @@ class FirstWeights:
         names, beside = [model_folder.CALIBRATION], self._source.folder.path
         if calibration := model_folder.existing(names, beside):
             logging.warning(
-                "%s is not used: it is about another order of the labels.",
-                calibration,
+                "%s is not used: it has another order of labels.", calibration
             )
         return prefix
 
@@ -151,9 +149,8 @@ class FirstWeights:
         is_other = self._is_reordered or trains and self._rows.are_others
         if is_other and outputs.are_same(self._source.folder.path, output_dir):
             raise ValueError(
-                f"{self._rows.said} A model keeps its labels in its own "
-                "folder; give --labels as they are there, or another "
-                "--output_dir."
+                f"{self._rows.said} A model keeps labels in its own folder; "
+                "give --labels as they are there, or another --output_dir."
             )
 
     def has_heads(self, kind: str | None) -> bool:
@@ -233,13 +230,11 @@ def _match_rows(source: Source, labels: Sequence[str]) -> _Rows:
     in_order, places = tuple(range(len(labels))), _places(labels, names)
     new = [x for x, row in zip(labels, places, strict=True) if row is None]
     if not new and len(names) == len(labels):
-        said = ""
-        if places != in_order:
-            said = (
-                f"{flag}: the rows of its output layer are reordered from "
-                f"{theirs} ({path}) to the order of the task: {ours}."
-            )
-        return _Rows(places, said)
+        said = (
+            f"{flag}: the rows of its output layer are reordered from {theirs} "
+            f"({path}) to the order of the task: {ours}."
+        )
+        return _Rows(places, said if places != in_order else "")
     if names and [*names] != huggingface.numbered(len(labels)):
         said = (
             f"{flag}: its output layer has the labels {theirs} ({path}), but "

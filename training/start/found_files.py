@@ -107,16 +107,14 @@ def fill(
         if not described:
             remembered.require_recorded(options, run)
     else:
-        is_named = bool(source.path)
-        if described and described.weights and not is_named:
+        if described and described.weights and not source.path:
             # An earlier command, or a conversion, said which weights it is
             # about.
             source = Source(model_folder.described_weights(run))
             source.require()
             changed["init_checkpoint"] = source.path
         _require_no_other_model(options, source)
-        found = _beside(source, run, described, answers, is_named)
-        described, folder, made_with = found
+        described, folder, made_with = _beside(options, source, run, described)
     changed |= remembered.left_out(options, made_with, folder)
     given = {flag: options.find(flag) for flag in FILES}
     changed |= find(given, output_dir, source, needed, configure)
@@ -166,11 +164,7 @@ def _run_in(output_dir: str | None) -> tuple[str, bool]:
 
 
 def _beside(
-    source: Source,
-    run: str,
-    described: Description | None,
-    answers: bool,
-    is_named: bool,
+    options: Settings, source: Source, run: str, described: Description | None
 ) -> tuple[Description | None, str, dict[str, Any]]:
     """Finds what is said of a model: in `run`, and in the model's own folder.
 
@@ -186,9 +180,9 @@ def _beside(
     weights = description.place_of_weights(source.folder.weights, run)
     if described and described.weights != weights:
         described = None  # of an earlier command, about another model
-    if not answers:
+    if options.find("do_train") is not False:
         return described, folder, source.tokenizer_flags
-    said, is_own = described, is_named and facts
+    said, is_own = described, options.find("init_checkpoint") and facts
     if described and not (is_own and facts["kind"] == described.kind):
         folder = run
     else:

@@ -66,8 +66,7 @@ def left_out(
         task["task_name"] = name = options.task_name or _named(trained, options)
         if of_task:
             of_task = _read_by(trained, options.task_options, of_task)
-            found = _task_options(options, name, of_task, folder)
-            task["task_options"] = found
+            task["task_options"] = _task_options(options, name, of_task, folder)
     now = {name: getattr(options, name, options.find(name)) for name in known}
     given = options.given
     own = names_of(LongTextOptions) & given
@@ -92,9 +91,8 @@ def _named(trained: str, options: Settings) -> str:
     """The task that a model was trained for; a command need not name it."""
     if not trained:
         raise ValueError(
-            "Flag --task_name must have a value other than None: "
-            f"--output_dir={options.find('output_dir')} has no task.json "
-            "of a model that was trained there, which would name the task."
+            "Flag --task_name must have a value other than None: no task.json "
+            f"of a model names it in --output_dir={options.find('output_dir')}."
         )
     logging.info("--task_name=%s, as the model's folder says.", trained)
     return trained
@@ -136,9 +134,8 @@ def _task_options(
         # `_left_out` warns of a training with other flags.
         if changed and options.find("do_eval") and not options.find("do_train"):
             raise ValueError(
-                f"the dev set would have rows that the model of {folder} was "
-                f"trained on: {'; '.join(changed)}. Leave the flag out, or "
-                "give other rows by --dev_file."
+                f"the model of {folder} was trained on rows of the dev set: "
+                f"{'; '.join(changed)}. Drop the flag, or give --dev_file."
             )
     return given | _left_out(of_task, now, now, folder)
 

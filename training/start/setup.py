@@ -17,8 +17,7 @@ def check_length(
     if max_seq_length > most:
         raise ValueError(
             f"--max_seq_length={max_seq_length}, but the model of "
-            f"{bert_config_file} has {most} positions; pass "
-            f"--max_seq_length={most} or less."
+            f"{bert_config_file} has {most} positions; give {most} or less."
         )
 
 
@@ -29,14 +28,11 @@ def changes(before: BertConfig, now: BertConfig) -> list[str]:
     `initializer_range`, `extra`, and whether the name of the activation has
     capitals.
     """
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    same = dict.fromkeys((*names, "initializer_range"), 0.0) | {"extra": {}}
     old, new = (
         dataclasses.replace(
-            config,
-            hidden_act=activation_name(config.hidden_act),
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-            initializer_range=0.0,
-            extra={},
+            config, hidden_act=activation_name(config.hidden_act), **same
         ).to_dict()
         for config in (before, now)
     )
@@ -69,12 +65,3 @@ def warn_of_earlier(folder: str, step: int, flag: str, *names: str) -> None:
                 "%s was written before step %d; %s writes it again.",
                 *(path, step, flag),
             )
-
-
-def require_weights(output_dir: str, weights: str | None) -> None:
-    """Raises ValueError for a run without training, checkpoint and weights."""
-    if not weights:
-        raise ValueError(
-            f"{output_dir} holds no checkpoint; train first, "
-            "or give --init_checkpoint."
-        )

@@ -8,7 +8,6 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from data.settings import Settings
 from data.storage import files, manifests, outputs
 from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
@@ -82,7 +81,7 @@ class Start:
             variables = checkpoints.variables_by_name(model.layers)
         self.manager.check(variables)
         self.metric, self.first = getattr(model, "metric", ""), None
-        self.origin = _origin(source, options)
+        self.origin = self._origin_of(source)
         if self.manager.steps():
             point = self.manager.newest()
             began, own = point.settings, f"model.ckpt-{point.global_step}"
@@ -96,11 +95,17 @@ class Start:
         # out, because a model of MNLI is a good start for RTE.
         if source.path:
             first_weights.compare(source, config)
-            reads_pooler = getattr(model, "reads_pooler", False)
-            self.first = FirstWeights(
-                source, variables, heads, rows, reads_pooler
-            )
+            given = heads, rows, getattr(model, "reads_pooler", False)
+            self.first = FirstWeights(source, variables, *given)
         self._check_first(heads, getattr(model, "kind", None))
+
+    def _origin_of(self, source: Source) -> dict[str, str]:
+        flag, place = "continue_from", self.options.find("continue_from")
+        if source.folder:
+            flag, place = "init_checkpoint", source.folder.weights
+        if not place:
+            return {}
+        return {flag: description.place_of_weights(place, self._folder)}
 
     def _open_folder(self) -> CheckpointManager:
         """Opens output_dir; refuses a run of another model.
@@ -154,8 +159,11 @@ class Start:
         options, first, trains = self.options, self.first, self._trains
         # With save_best, the best weights of output_dir are used.
         predicts = not (trains or options.find("save_best"))
-        if predicts:
-            setup.require_weights(self._folder, options.init_checkpoint)
+        if predicts and not options.init_checkpoint:
+            raise ValueError(
+                f"{self._folder} holds no checkpoint; train first, or give "
+                "--init_checkpoint."
+            )
         if first:
             first.require_own_labels(self._folder, trains)
         frozen = self._head.get("feature_based")
@@ -239,16 +247,6 @@ class Start:
         if self._labels is not None:
             text = "".join(f"{label}\n" for label in self._labels)
             files.write_text(os.path.join(folder, LABELS), text)
-
-
-def _origin(source: Source, options: Settings) -> dict[str, str]:
-    flag, place = "continue_from", options.find("continue_from")
-    if source.folder:
-        flag, place = "init_checkpoint", source.folder.weights
-    if not place:
-        return {}
-    output_dir = options.find("output_dir")
-    return {flag: description.place_of_weights(place, output_dir)}
 
 
 def check_outputs(

@@ -90,7 +90,7 @@ def test_a_field_without_a_default_is_required(parse):
 def test_bad_values_are_refused(parse):
     flags.define(Outer)
     parse("--t_place=x", "--t_rates=1,b", "--t_size=0")
-    message = "--t_rates=1,b: could not convert .*; give numbers with commas"
+    message = "--t_rates=1,b: could not convert .*; give numbers, as 1,2"
     with pytest.raises(ValueError, match=message):
         flags.read(Outer)
     with pytest.raises(ValueError, match="--t_size=0; it must be at least 1."):
