@@ -80,14 +80,13 @@ def run(
     }
     # Defaults of a call count as given, too: it has them in its signature.
     given = values | {"kind": kind, "text_columns": text, "label_column": label}
-    task_options = _task_options(tables, given)
     own = {
+        "task_options": _task_options(tables, given),
         "head": "bilstm" if values.get("feature_based") else "linear",
         **_model_files(folder),
         **values,
         "given": frozenset(given),
         "task_name": "tsv",
-        "task_options": task_options,
         "output_dir": output_dir,
         "data_dir": os.path.join(output_dir, _FOLDER),
         "do_train": True,
@@ -98,7 +97,7 @@ def run(
     trial_options = settings.make(TrialOptions, values)
     if trial_options.changed() and "dev" not in tables:
         raise ValueError(_NEEDS_DEV.format("choosing among trials"))
-    rows = _rows_of(tables, task_options)
+    rows = _rows_of(tables, options.task_options)
     named = {name for name, x in tables.items() if not isinstance(x, float)}
     with _written(rows, options, named) as (output_dir, data_dir):
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
