@@ -276,13 +276,7 @@ class Run:
     def _make_model(self) -> Finetuning:
         """The model in its output_dir, described there when training begins."""
         options, task = self.options, self.task
-        rate = options.finetuning.train.learning_rate
-        if options.do_train and options.feature_based and rate < _LEAST_RATE:
-            logging.warning(
-                "--learning_rate=%g suits fine-tuning; a head trained from "
-                "scratch on a frozen encoder needs 1e-3 to 3e-3.",
-                rate,
-            )
+        _warn_of_rate(options)
         return Finetuning(
             self._start,
             num_choices=len(task.labels) if task.kind == "choice" else 1,
@@ -338,6 +332,16 @@ class Run:
             columns=columns,
             separator=task.train_separator,
             distillation=options.distillation.remembered,
+        )
+
+
+def _warn_of_rate(options: ClassifierOptions) -> None:
+    rate = options.finetuning.train.learning_rate
+    if options.do_train and options.feature_based and rate < _LEAST_RATE:
+        logging.warning(
+            "--learning_rate=%g suits fine-tuning; a head trained from "
+            "scratch on a frozen encoder needs 1e-3 to 3e-3.",
+            rate,
         )
 
 
