@@ -166,7 +166,7 @@ def test_an_untrained_head_is_not_asked_about_pairs(
     asked = options.replace(do_predict=True, predict_file=str(queries))
     message = (
         r"^--predict_file asks about a pair .'a sailor . \|\|\| the mill .'.,"
-        " .* untrained .*Remove the pairs .*, or give a checkpoint that"
+        " .* untrained .*Remove the pairs, or give a checkpoint trained on"
     )
     refused(asked, message)  # before training
     pretraining.run(options)

@@ -28,6 +28,8 @@ from training.runs.classifier import Outcome
 
 # The metric of Table 1 where it is not the main metric of the task.
 _METRICS = {"stsb": "spearman"}
+# Task -> the options of its run.
+Tasks = dict[str, ClassifierOptions]
 # The average of the paper excludes WNLI, whose dev set contradicts its train
 # set.
 _NOT_AVERAGED = "WNLI"
@@ -74,7 +76,6 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
 
     outcomes, failures = _each(tasks, train, options)
     scores = list(_scores(tasks, outcomes))
-    output_dir = options.output_dir
     if asked and "MNLI" in outcomes:
         asked = asked.replace(init_checkpoint=outcomes["MNLI"].weights)
         answered, failed = _each({DIAGNOSTIC: asked}, trials.run_once, options)
@@ -89,7 +90,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         if options.do_eval:
             replaced |= failures.keys()
         kept = [x for x in before if x.task not in replaced]
-        write_table(output_dir, [*kept, *scores], failures, names)
+        write_table(options.output_dir, [*kept, *scores], failures, names)
     if failures:
         raise ValueError(
             f"{len(failures)} of {len({*tasks, *failures})} tasks failed: "
@@ -99,7 +100,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
 
 
 def _each(
-    tasks: Mapping[str, ClassifierOptions],
+    tasks: Tasks,
     run: Callable[[ClassifierOptions], Outcome],
     options: ClassifierOptions,
 ) -> tuple[dict[str, Outcome], dict[str, str]]:
@@ -126,9 +127,7 @@ def _each(
     return outcomes, failures
 
 
-def _tasks(
-    options: ClassifierOptions, names: Sequence[str]
-) -> dict[str, ClassifierOptions]:
+def _tasks(options: ClassifierOptions, names: Sequence[str]) -> Tasks:
     """Task -> its options, for those that can run; checks all of them."""
     flag, data_dir = f"--task_name={options.task_name}", options.data_dir
     if tf1.has_run(model_folder.chosen_trial(options.output_dir)):
@@ -145,9 +144,7 @@ def _tasks(
             "tasks; give --tfds='', which takes each from its own."
         )
     if DIAGNOSTIC in names and "MNLI" not in names:
-        raise ValueError(
-            f"{flag}: AX is answered by the model of MNLI; name MNLI, too."
-        )
+        raise ValueError(f"{flag}: MNLI's model answers AX; name MNLI, too.")
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
     if data_dir:
         found = _folders_in(data_dir, list(found))
@@ -158,9 +155,8 @@ def _tasks(
             tasks[DIAGNOSTIC] = _options_of(options, DIAGNOSTIC, folder)
         elif DIAGNOSTIC in names:  # GLUE does not require it
             raise FileNotFoundError(
-                f"--data_dir={data_dir} has no diagnostic.tsv, which {flag} "
-                "answers; expected it there or in the folder AX, diagnostic or "
-                "MNLI. Add it, or leave AX out."
+                f"--data_dir={data_dir} has no diagnostic.tsv for {flag}, nor "
+                "its folder AX, diagnostic or MNLI; add it, or leave AX out."
             )
     return tasks
 
@@ -173,8 +169,7 @@ def _folders_in(data_dir: str, names: Sequence[str]) -> dict[str, str]:
         text = f"--data_dir={data_dir} has no folder {', '.join(missing)}"
         if len(missing) == len(names) or names != list(GLUE):
             raise FileNotFoundError(
-                f"{text}; it should hold a folder for each task, such as "
-                f"{names[0]}/train.tsv."
+                f"{text}; expected one a task, such as {names[0]}/train.tsv."
             )
         logging.warning("%s: left out.", text)
     return {name: folder for name, folder in found.items() if folder}
@@ -210,9 +205,7 @@ def _options_of(
     return options.replace(task_name=name, data_dir=folder, **changes)
 
 
-def _scores(
-    tasks: Mapping[str, ClassifierOptions], outcomes: Mapping[str, Outcome]
-) -> Iterator[Score]:
+def _scores(tasks: Tasks, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
     """Yields the columns of Table 1: MNLI has two."""
     for name, outcome in outcomes.items():
         metric = _METRICS.get(_key(name), _task(tasks[name]).metrics[0])
@@ -239,9 +232,7 @@ def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
 
 
 def _gather(
-    options: ClassifierOptions,
-    tasks: Mapping[str, ClassifierOptions],
-    outcomes: Mapping[str, Outcome],
+    options: ClassifierOptions, tasks: Tasks, outcomes: Mapping[str, Outcome]
 ) -> None:
     """Copies the files for the GLUE server into one folder, if it predicts."""
     output_dir = options.output_dir
@@ -249,8 +240,7 @@ def _gather(
     if not options.do_predict:
         if options.do_train and files.exists(target):
             logging.warning(
-                "%s is of an earlier command; --do_predict writes it again.",
-                target,
+                "%s is of an earlier command; --do_predict renews it.", target
             )
         return
     gathered = []

@@ -12,8 +12,7 @@ from absl import logging
 from data import settings
 from data.storage import files
 from data.tasks import python_rows, user
-from data.text import vocabulary
-from data.text.tokenizer_files import read_settings
+from data.text import tokenizer_files, vocabulary
 from data.vectors.text_sets import GLUE
 from modeling.checkpoints import model_folder, tf1
 from training.config.finetuning_options import (
@@ -79,15 +78,15 @@ def run(
         for name, table in tables.items()
         if table is not None or name == "train"
     }
-    task_options = _task_options(tables, values, kind, text, label)
+    # Defaults of a call count as given, too: it has them in its signature.
+    given = values | {"kind": kind, "text_columns": text, "label_column": label}
     own = {
+        "task_options": _task_options(tables, given),
         "head": "bilstm" if values.get("feature_based") else "linear",
         **_model_files(folder),
         **values,
-        # Defaults of a call count as given, too: it has them in its signature.
-        "given": frozenset({*values, "kind", "text_columns", "label_column"}),
+        "given": frozenset(given),
         "task_name": "tsv",
-        "task_options": task_options,
         "output_dir": output_dir,
         "data_dir": os.path.join(output_dir, _FOLDER),
         "do_train": True,
@@ -98,7 +97,7 @@ def run(
     trial_options = settings.make(TrialOptions, values)
     if trial_options.changed() and "dev" not in tables:
         raise ValueError(_NEEDS_DEV.format("choosing among trials"))
-    rows = _rows_of(tables, task_options)
+    rows = _rows_of(tables, options.task_options)
     named = {name for name, x in tables.items() if not isinstance(x, float)}
     with _written(rows, options, named) as (output_dir, data_dir):
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
@@ -127,16 +126,14 @@ def train_vectors(
     options = settings.make(SentenceOptions, own)
     if options.watches and not options.do_eval:
         raise ValueError("eval_every_steps needs dev, a table to evaluate on.")
-    rows = {}
+    rows, drops = {}, options.find("drop_missing")
     for name, table in tables.items():
         if not python_rows.is_path(table):
             source = options.train_set if name == "train" else options.dev_set
             columns = [*source.options.text_columns]
             columns += [source.options.label_column] * source.scored
-            drops = options.find("drop_missing")
-            rows[name] = python_rows.rows_of(
-                table, columns, drops=drops, name=name
-            )
+            how = {"drops": drops, "name": name}
+            rows[name] = python_rows.rows_of(table, columns, **how)
     with _written(rows, options, tables.keys()) as (output_dir, data_dir):
         paths = {name: _path(data_dir, name) for name in rows}
         options = options.replace(output_dir=output_dir, **_files_of(paths))
@@ -200,11 +197,7 @@ def _files_of(tables: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _task_options(
-    tables: Mapping[str, Any],
-    values: Mapping[str, Any],
-    kind: str,
-    text: Any,
-    label: str,
+    tables: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns the options of the task that are given.
 
@@ -212,18 +205,15 @@ def _task_options(
     """
     for name in filter(values.get, () if "dev" in tables else _OF_DEV):
         raise ValueError(_NEEDS_DEV.format(name))
-    names = settings.names_of(TaskOptions)
-    given = {name: value for name, value in values.items() if name in names}
+    given = {**values, **_files_of(tables)}
     labels = given.get("labels")
     labels = labels.tolist() if hasattr(labels, "tolist") else labels
     if isinstance(labels, list | tuple):
         given["labels"] = [python_rows.label_of(label) for label in labels]
-    given |= {"label_column": label, "text_columns": text}
-    if kind != "single":  # the default of the program
-        given["kind"] = kind
-    if isinstance(text, str):
+    if given["kind"] == "single":  # the default of the program
+        del given["kind"]
+    if isinstance(text := given["text_columns"], str):
         given["text_columns"] = [text] if text else None
-    given |= _files_of(tables)
     share = tables.get("dev")
     if isinstance(share, float):
         given["dev_share"] = share
@@ -239,7 +229,7 @@ def _model_files(folder: str) -> dict[str, Any]:
             f"{found.path} has no vocab.txt and no tokenizer.json; put "
             "the vocabulary that the model was trained with there."
         )
-    texts = read_settings(found.path, found.facts)
+    texts = tokenizer_files.read_settings(found.path, found.facts)
     vocab = vocabulary.load_vocab(found.vocab_file)
     return {
         "bert_config_file": found.config_file,

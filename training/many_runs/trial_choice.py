@@ -63,10 +63,8 @@ def choose(trials: Sequence[Trial], metric: str) -> Trial:
     the first is taken. Raises ValueError if all of them failed.
     """
     if all(math.isnan(trial.value(metric)) for trial in trials):
-        raise ValueError(
-            f"all {len(trials)} trials failed; the first: "
-            f"{trials[0].failure or f'its {metric} is nan'}"
-        )
+        first = trials[0].failure or f"its {metric} is nan"
+        raise ValueError(f"all {len(trials)} trials failed; the first: {first}")
 
     def rank(trial: Trial) -> float:
         return goodness(metric, trial.value(metric))

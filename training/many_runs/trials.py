@@ -21,11 +21,7 @@ from modeling.checkpoints import tf1
 from modeling.checkpoints.model_folder import DESCRIPTION, chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.config.run_options import DeviceOptions
-from training.devices.strategy import (
-    check_batch_sizes,
-    check_together,
-    create_strategy,
-)
+from training.devices import strategy as devices
 from training.finetuning.finetuner import with_steps
 from training.finetuning.metric_values import flat
 from training.loop.checkpointing import CheckpointManager
@@ -56,10 +52,8 @@ def trials_of(
         range(trials.num_trials),
     ):
         seed = find("seed") + number
-        name = (
-            f"trial-lr{short(rate)}-epochs{short(epochs)}-batch{batch_size}"
-            f"-seed{seed}"
-        )
+        name = f"trial-lr{short(rate)}-epochs{short(epochs)}"
+        name += f"-batch{batch_size}-seed{seed}"
         yield options.replace(
             output_dir=os.path.join(options.output_dir, name),
             num_train_epochs=epochs,
@@ -105,12 +99,9 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     names = one_by_one("Trial", checked, options.finetuning.device)
     done = [_finish(inputs, *checked[name]) for name in names]
     chosen = _choose_and_tell(done, inputs.task.metrics[0], output_dir)
-    asked = chosen.options.replace(
-        do_train=False,
-        do_predict=options.do_predict,
-        write_texts=options.write_texts,
-        explain_errors=options.explain_errors,
-    )
+    names = ("do_predict", "write_texts", "explain_errors")
+    given = {name: getattr(options, name) for name in names}
+    asked = chosen.options.replace(do_train=False, **given)
     outcome = _answer(asked, inputs._replace(train=None), output_dir)
     # The last checkpoint of each trial stays, and its best weights: with
     # further trials to compare it with, it may be chosen later.
@@ -139,7 +130,8 @@ def one_by_one(
         place = what, number, len(names), name
         logging.info("***** %s %d of %d: %s *****", *place)
         point = f"{name}, with {', '.join(failures) or 'none'} failed before"
-        check_together(create_strategy(device), f"{what} {point}")
+        strategy = devices.create_strategy(device)
+        devices.check_together(strategy, f"{what} {point}")
         yield name
 
 
@@ -158,7 +150,7 @@ def _open(
     planned = list(trials_of(options, trials))
     flag = "trial_batch_sizes" if trials.batch_sizes else "train_batch_size"
     for trial in planned:
-        check_batch_sizes(trial.finetuning, ["train_batch_size"], flag)
+        devices.check_batch_sizes(trial.finetuning, ["train_batch_size"], flag)
     begun = _begun(options)
     new = (trial for trial in planned if _name(trial) not in begun)
     first = next(new, planned[0]).replace(do_predict=options.do_predict)
@@ -167,22 +159,18 @@ def _open(
 
 def run_once(options: ClassifierOptions) -> Outcome:
     """Runs the model of output_dir; if it holds trials, the chosen one."""
-    chosen = _of_one_model(options)
-    if chosen.output_dir == options.output_dir:
+    chosen, folder = _of_one_model(options), options.output_dir
+    if chosen.output_dir == folder:
         return classifier.run(chosen)
-    logging.info(
-        "%s holds trials: using the chosen one, %s.",
-        *(options.output_dir, _name(chosen)),
-    )
+    logging.info("%s holds trials: using the chosen %s.", folder, _name(chosen))
     filled = _filled(chosen)
-    classifier.check_tables(filled, options.output_dir)
-    return _answer(filled, None, options.output_dir)
+    classifier.check_tables(filled, folder)
+    return _answer(filled, None, folder)
 
 
 def _filled(options: ClassifierOptions) -> ClassifierOptions:
     """The options with what the command leaves out; they count as given."""
-    options, _, _ = found_files.fill(options, kinds=KINDS)
-    return options.replace(given=None)
+    return found_files.fill(options, kinds=KINDS)[0].replace(given=None)
 
 
 def _answer(
@@ -190,13 +178,12 @@ def _answer(
 ) -> Outcome:
     """Evaluates the chosen trial; copies its result files to output_dir."""
     outcome = classifier.run(options, inputs)
-    folder = options.output_dir
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     for name in ("checkpoints.tsv", *task.answer_files):
         # An earlier choice may have left it.
         files.remove(os.path.join(output_dir, name))
     for pattern in _RESULT_FILES:
-        for path in files.find_in(folder, pattern):
+        for path in files.find_in(options.output_dir, pattern):
             files.copy(path, os.path.join(output_dir, os.path.basename(path)))
     return outcome
 
@@ -246,8 +233,7 @@ def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     if options.do_train if is_chosen else not has_run and _begun(options):
         raise ValueError(
             f"{options.output_dir} holds trials; give their flags "
-            "(--num_trials, --trial_...) to continue them, or another "
-            "--output_dir."
+            "(--num_trials, --trial_...) to go on, or another --output_dir."
         )
     return options.replace(output_dir=folder)
 
@@ -257,9 +243,8 @@ def _require_no_suite(output_dir: str) -> None:
         names = DESCRIPTION, "trials.json"
         found = [x for n in names for x in files.find_in(output_dir, f"*/{n}")]
         raise ValueError(
-            f"--output_dir={output_dir} holds the runs of several tasks; give "
-            f"the folder of one, {', '.join(map(os.path.dirname, found))}, or "
-            "another one."
+            f"--output_dir={output_dir} holds runs of several tasks; give that "
+            f"of one, {', '.join(map(os.path.dirname, found))}, or another."
         )
 
 
@@ -273,15 +258,13 @@ def _begun(options: ClassifierOptions) -> set[str]:
     return {os.path.basename(os.path.dirname(path)) for path in found}
 
 
-def _choose_and_tell(
-    trials: Sequence[Trial], metric: str, output_dir: str
-) -> Trial:
+def _choose_and_tell(trials: list[Trial], metric: str, folder: str) -> Trial:
     """Writes trials.tsv and trials.json, shows the settings, chooses."""
     names = dict.fromkeys(n for trial in trials for n in flat(trial.results))
     columns = ["trial", *_COLUMNS, *names, "seconds", "failure"]
     rows = [dict.fromkeys(columns) | _row(trial) for trial in trials]
     cells = [columns, *([*row.values()] for row in rows)]
-    files.write_text(os.path.join(output_dir, "trials.tsv"), tsv(cells))
+    files.write_text(os.path.join(folder, "trials.tsv"), tsv(cells))
     header = [*_COLUMNS[:-1], "median", "min", "max", "std", "trials"]
     table = list(summarize(trials, metric))
     logging.info("%s on the dev set:\n%s", metric, aligned([header, *table]))
@@ -293,7 +276,7 @@ def _choose_and_tell(
         "settings": [dict(zip(header, row, strict=True)) for row in table],
         "trials": rows,
     }
-    write_json(os.path.join(output_dir, "trials.json"), found)
+    write_json(os.path.join(folder, "trials.json"), found)
     logging.info(
         "Chosen: %s, the best (%s = %.4f) of the setting with the best median.",
         *(_name(chosen.options), metric, chosen.value(metric)),

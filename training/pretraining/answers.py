@@ -3,7 +3,7 @@
 import itertools
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import tensorflow as tf
 from absl import logging
@@ -22,17 +22,14 @@ from training.inference import Inference, in_order
 RESULTS = "predict_results.jsonl"  # in output_dir
 
 
-def require_pair_head(
-    model: PretrainingModel, queries: Iterable[Query]
-) -> None:
+def require_pair_head(model: PretrainingModel, queries: list[Query]) -> None:
     """Raises ValueError for a query of a pair if its head is untrained."""
     pair = next((query for query in queries if query.is_pair), None)
     if pair and "next sentence" not in model.trained_heads():
         raise ValueError(
             f"--predict_file asks about a pair ({pair.text!r}), but the "
             "next-sentence head is untrained (cls/seq_relationship/output_bias "
-            "is 0). Remove the pairs from --predict_file, or give a checkpoint "
-            "that was trained on pairs."
+            "is 0). Remove the pairs, or give a checkpoint trained on pairs."
         )
 
 
@@ -40,7 +37,7 @@ def require_heads(
     options: PretrainingOptions,
     untrained: Iterable[str],
     has_pairs: bool,
-    queries: Sequence[Query],
+    queries: list[Query],
 ) -> None:
     """Refuses to evaluate or predict with the random weights of a head.
 
@@ -48,20 +45,17 @@ def require_heads(
     `has_pairs` says whether it evaluates on pairs of sentences.
     """
     heads = objectives.get(options.objective).head_variables
+    scored = [head for head in heads if has_pairs or head != "next sentence"]
+    has_masks = any(query.masked_positions for query in queries)
+    asks_pairs = any(query.is_pair for query in queries)
     asked = {
-        "--do_eval": [
-            options.do_eval and (has_pairs or head != "next sentence")
-            for head in heads
-        ],
-        "--do_predict": [
-            any(query.masked_positions for query in queries),
-            any(query.is_pair for query in queries),
-        ],
+        "--do_eval": scored if options.do_eval else (),
+        "--do_predict": itertools.compress(heads, (has_masks, asks_pairs)),
     }
-    for flag, is_asked in asked.items():
+    for flag, needed in asked.items():
         names = {
             head: [n for n in sorted(untrained) if n.startswith(heads[head])]
-            for head in itertools.compress(heads, is_asked)
+            for head in needed
         }
         lacking = [head for head, of_head in names.items() if of_head]
         # Differs from the original: it answers with random weights.
@@ -82,7 +76,7 @@ class Answers(Inference):
         options: PretrainingOptions,
         model: PretrainingModel,
         tokenizer: FullTokenizer,
-        queries: Sequence[Query],
+        queries: list[Query],
     ):
         super().__init__(model.layers[0].compute_dtype)
         self._options = options
@@ -106,20 +100,16 @@ class Answers(Inference):
                 strategy=self._strategy,
             )
         lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in answers]
-        output_dir = self._options.train.output_dir
-        path = os.path.join(output_dir, RESULTS)
+        path = os.path.join(self._options.train.output_dir, RESULTS)
         files.write_text(path, "".join(lines))
         print(*lines, sep="", end="")
         logging.info("%d answers written to %s.", count, path)
 
     def _batch(self, queries: list[Query]) -> list[dict]:
         fillers = -len(queries) % self._strategy.num_replicas_in_sync
-        batch = query_lines.query_batch(
-            queries + queries[-1:] * fillers,
-            self._options.max_seq_length,
-            self._max_predictions,
-        )
-        found = self.given(batch)
+        whole = queries + queries[-1:] * fillers
+        sizes = self._options.max_seq_length, self._max_predictions
+        found = self.given(query_lines.query_batch(whole, *sizes))
         rows = zip(queries, found["words"], found["pair"], strict=False)
         made_with = self._tokenizer.inv_vocab, self._options.predict_top_k
         return [query_lines.answer(*row, *made_with) for row in rows]

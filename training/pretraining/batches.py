@@ -13,7 +13,6 @@ from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
 from data.pretraining.report import warn_of_few_predictions
 from data.records import input_pipeline
-from data.records.input_pipeline import Arrange, RecordFiles
 from data.records.shard import WHOLE, Shard
 from training.config.pretraining_options import PretrainingOptions
 from training.config.run_options import TrainOptions
@@ -33,8 +32,8 @@ class Records:
         self,
         options: PretrainingOptions,
         vocab: Mapping[str, int],
-        train: RecordFiles | None,
-        dev: RecordFiles | None,
+        train: input_pipeline.RecordFiles | None,
+        dev: input_pipeline.RecordFiles | None,
     ):
         self._options = options
         self.train, self.dev = train, dev
@@ -56,7 +55,7 @@ class Records:
         self,
         first_example: int = 0,
         shard: Shard = WHOLE,
-        arrange: Arrange | None = None,
+        arrange: input_pipeline.Arrange | None = None,
         short: bool = False,
     ) -> tf.data.Dataset:
         """A shard's rows of the batches after some examples.

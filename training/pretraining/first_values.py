@@ -26,6 +26,7 @@ from absl import logging
 
 from data.records.damage import naming_damage
 from modeling.config import BertConfig
+from modeling.objectives.base import Batch
 from training.config.pretraining_options import PretrainingOptions
 from training.pretraining.batches import Records
 
@@ -44,11 +45,11 @@ _UNSEEN = 1.0  # is added to each count
 _BIASES = ("cls/predictions/output_bias", "generator_predictions/output_bias")
 _ENCODERS = ("bert", "electra")
 _ATTENTION = "encoder/layer_0/attention/"
+# Name -> variable, of a whole model.
+Variables = Mapping[str, tf.Variable]
 
 
-def count_targets(
-    batches: Iterable[Mapping[str, tf.Tensor]], vocab_size: int
-) -> np.ndarray:
+def count_targets(batches: Iterable[Batch], vocab_size: int) -> np.ndarray:
     """Counts the wordpieces that a model has to predict, float64 [vocab_size].
 
     The batches, int32 [B, S] or [B, P], are masked if the model predicts masked
@@ -65,18 +66,14 @@ def count_targets(
     return counts
 
 
-def assign_frequencies(
-    weights: Mapping[str, tf.Variable], counts: np.ndarray
-) -> None:
+def assign_frequencies(weights: Variables, counts: np.ndarray) -> None:
     """Sets the bias of the output layer; average frequency gets 0."""
     smoothed = counts + _UNSEEN
     bias = next(name for name in _BIASES if name in weights)
     weights[bias].assign(np.log(smoothed / smoothed.mean()))
 
 
-def assign_neighbors(
-    weights: Mapping[str, tf.Variable], config: BertConfig, seed: int
-) -> None:
+def assign_neighbors(weights: Variables, config: BertConfig, seed: int) -> None:
     """Lets the heads of the first layer attend to the wordpieces beside.
 
     The weights have the original's random values; the seed draws the orthogonal
@@ -143,9 +140,8 @@ def _assign_scores(encoder, config, waves, amplitude):
     cosines = config.hidden_size - 2 * len(waves) + 2 * chosen
     # The scores are divided by the root of the size.
     gain = np.sqrt(_PEAK * np.sqrt(size) / number) / amplitude
-    query, key = (
-        encoder[f"{_ATTENTION}self/{name}/kernel"] for name in ("query", "key")
-    )
+    names = ("self/query", "self/key")
+    query, key = (encoder[f"{_ATTENTION}{name}/kernel"] for name in names)
     queries, keys = query.numpy(), key.numpy()
     offsets = _LEFT_SIDE if config.left_to_right else _BOTH_SIDES
     # Two at least: one to each side, or both to the left.
@@ -165,7 +161,7 @@ def _assign_scores(encoder, config, waves, amplitude):
 
 
 def assign(
-    weights: Mapping[str, tf.Variable],
+    weights: Variables,
     options: PretrainingOptions,
     config: BertConfig,
     records: Records,

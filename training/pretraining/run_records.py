@@ -12,18 +12,15 @@ import tensorflow as tf
 from absl import logging
 
 from data.records import feature_spec, input_pipeline, reading, tfrecord
-from data.records.feature_spec import FeatureSpec
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files, manifests
 from modeling import objectives
 from modeling.config import BertConfig
-from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
 from training.loop.checkpointing import CheckpointManager
 from training.pretraining import text_size
-from training.start import remembered
-from training.start.description import Description
+from training.start import description, remembered
 
 _LABELS = "next_sentence_labels"
 # Flags without which the variables of a run's model are other ones.
@@ -49,11 +46,10 @@ def open_records(
     FileNotFoundError if no file matches; ValueError if one is damaged or does
     not fit.
     """
-    is_dev = patterns == options.eval_file
-    flag = "eval_file" if is_dev else "input_file"
+    flag = "eval_file" if patterns == options.eval_file else "input_file"
     paths = files.expand_patterns(patterns, flag)
     objective = objectives.get(options.objective)
-    specs, skips = _specs(paths, options, objective), options.skip_bad_records
+    specs, skips = _specs(paths, options), options.skip_bad_records
     limits = {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
@@ -83,12 +79,11 @@ def open_records(
 
 
 def _specs(
-    paths: Sequence[str],
-    options: PretrainingOptions,
-    objective: type[PretrainingObjective],
-) -> tuple[FeatureSpec, ...]:
+    paths: Sequence[str], options: PretrainingOptions
+) -> tuple[feature_spec.FeatureSpec, ...]:
     """Returns the features of records; refuses what the run cannot read."""
     flag = f"--objective={options.objective}"
+    objective = objectives.get(options.objective)
     masked = objective.reads_masks and not options.needs_ids
     other, wanted = ("dynamic", "static") if masked else ("static", "dynamic")
     remedy = f"; pass --masking={other}, or"
@@ -99,8 +94,7 @@ def _specs(
         if "input_ids" in names and ("masked_lm_ids" in names) != masked:
             raise ValueError(
                 f"{path}: its records are {'not ' * masked}masked{remedy} "
-                "write them with create_pretraining_data.py "
-                f"--masking={wanted}."
+                f"write them by create_pretraining_data.py --masking={wanted}."
             )
     return feature_spec.pretraining_features(
         options.max_seq_length,
@@ -120,9 +114,8 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     if hold_pairs(dev) and not hold_pairs(train):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
-            f"but those of --input_file ({train.paths[0]}) are not. Write both "
-            "with the same --next_sentence_prediction of "
-            "create_pretraining_data.py."
+            f"but those of --input_file ({train.paths[0]}) are not. Give both "
+            "the same --next_sentence_prediction of create_pretraining_data.py."
         )
 
 
@@ -139,9 +132,7 @@ def hold_pairs(opened: RecordFiles) -> bool:
     return any(spec.name == _LABELS for spec in opened.specs)
 
 
-def _are_pairs(
-    paths: Sequence[str], objective: str, needed: bool | None
-) -> bool:
+def _are_pairs(paths: Sequence[str], flag: str, needed: bool | None) -> bool:
     """Whether the records are pairs; refuses records that do not fit."""
     labels = {path: _labels(path) for path in paths}
     no_pair = feature_spec.NO_PAIR
@@ -151,14 +142,13 @@ def _are_pairs(
         raise ValueError(
             f"{with_pairs[0]} holds records that are sentence pairs, "
             f"{without[0]} records that are not (next_sentence_labels is "
-            f"{no_pair}). Give --input_file and --eval_file files of one kind "
-            "each, written with the same --next_sentence_prediction of "
-            "create_pretraining_data.py."
+            f"{no_pair}). Give --input_file and --eval_file one kind each: "
+            "the same --next_sentence_prediction of create_pretraining_data.py."
         )
     if needed is False and with_pairs or needed and without:
         raise ValueError(
             f"{(with_pairs or without)[0]}: its records are "
-            f"{'not ' * needed}sentence pairs, but {objective} reads records "
+            f"{'not ' * needed}sentence pairs, but {flag} reads records "
             f"{'of' if needed else 'without'} pairs; write them with "
             "create_pretraining_data.py --next_sentence_prediction="
             f"{str(needed).lower()}."
@@ -202,7 +192,7 @@ def _check_manifests(
         if checksum := manifest["made_from"].get("vocab_sha256"):
             vocabularies.setdefault(checksum, path)
             require_one_vocabulary(vocabularies)
-        if options.needs_ids and not _begins_and_ends(opened, path, vocab):
+        if options.needs_ids and not _fits(opened, path, vocab):
             raise ValueError(
                 f"{path} was not made with --vocab_file={options.vocab_file}; "
                 "give the vocabulary that create_pretraining_data.py was given."
@@ -219,9 +209,7 @@ def require_one_vocabulary(known: Mapping[str, str]) -> None:
         )
 
 
-def _begins_and_ends(
-    opened: RecordFiles, path: str, vocab: Mapping[str, int]
-) -> bool:
+def _fits(opened: RecordFiles, path: str, vocab: Mapping[str, int]) -> bool:
     """Whether a file's first row is from [CLS] to [SEP] of a vocabulary."""
     first = next(tfrecord.whole_records(path))
     row = reading.parse_batch(opened.specs, [first])
@@ -235,7 +223,7 @@ def of_manifest(path: str) -> dict[str, Any]:
 
 
 def left_out(
-    options: PretrainingOptions, described: Description | None
+    options: PretrainingOptions, described: description.Description | None
 ) -> dict[str, Any]:
     """Returns the flags of the training records that the command leaves out.
 

@@ -103,15 +103,14 @@ class Run:
     def __init__(
         self, options: ClassifierOptions, inputs: Inputs | None = None
     ):
-        found = read_files(options, KINDS)
-        options, config, tokenizer, source, described = found
-        self.options, self._described = options, described
+        options, config, tokenizer, source, known = read_files(options, KINDS)
+        self.options, self._described = options, known
         self._tokenizer = tokenizer
         length = options.finetuning.max_seq_length
         self._stride = options.long_text.stride_of(length)
         check_tables(options, options.output_dir)
         self.task = task = inputs.task if inputs else self._open_task()
-        description.require_kind(options.output_dir, described, [task.kind])
+        description.require_kind(options.output_dir, known, [task.kind])
         self._is_pair = None  # whether the examples have two texts
         # `train`, `eval` and `predict` -> sets that exist, if asked for
         self._sets = {} if inputs else self._existing_sets(config)
@@ -119,7 +118,7 @@ class Run:
         frozen = options.feature_based
         if options.calibrate:
             calibration.require_labels(task.kind, "--calibrate")
-        calibrating.check(options, described)
+        calibrating.check(options, known)
         if options.explain_errors:
             explaining.check(task.kind, frozen)
         self._teacher = Teacher(options, tokenizer, task)
@@ -245,7 +244,7 @@ class Run:
     def finish(self, inputs: Inputs) -> Outcome:
         """Trains, evaluates and predicts as asked."""
         options, task = self.options, self.task
-        model = self._make_model(inputs)
+        model = self._make_model()
         scorer = TaskScorer(model, task, inputs.dev)
         before = {}
         if options.do_train:
@@ -274,7 +273,7 @@ class Run:
             )
         return Outcome(step, scorer.results, weights)
 
-    def _make_model(self, inputs: Inputs) -> Finetuning:
+    def _make_model(self) -> Finetuning:
         """The model in its output_dir, described there when training begins."""
         options, task = self.options, self.task
         _warn_of_rate(options)
@@ -298,9 +297,8 @@ class Run:
             explainer = explaining.Explainer(model, *made_with, number)
         for set_name in scorer.scores:
             write_dev_predictions(scorer, set_name, explainer)
-        for set_name, record_files in inputs.test.items():
-            scores = finetuning.predict(record_files)
-            scores = scores.calibrated(found, task.kind)
+        for set_name, records in inputs.test.items():
+            scores = finetuning.predict(records).calibrated(found, task.kind)
             place = options.output_dir, options.write_texts
             write_predictions(task, set_name, scores, *place)
 
@@ -315,11 +313,10 @@ class Run:
     def _description(self) -> description.TaskDescription:
         """Describes the model, without the place of its weights."""
         options, task = self.options, self.task
-        columns = dict(options.task_options)
+        given, others = options.task_options, TaskOptions.OF_ONE_COMMAND
+        columns = {n: x for n, x in given.items() if n not in others}
         if options.do_train and "dev_share" in task_options(options.task_name):
             columns.setdefault("dev_share", None)
-        for name in TaskOptions.OF_ONE_COMMAND:
-            columns.pop(name, None)
         return description.make(
             *(options, description.TaskDescription),
             task_name=task.name,

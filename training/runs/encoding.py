@@ -18,8 +18,7 @@ from data.vectors.text_rows import read_texts
 from modeling.checkpoints import tf1
 from training.config.vector_options import EncodingOptions
 from training.devices.strategy import is_tpu, policy_of
-from training.start import remembered
-from training.start.description import warn_if_unfinished
+from training.start import description, remembered
 from training.start.start import NOT_USED
 from training.vectors.extractor import open_strategy
 from training.vectors.texts import QUERY, TextVectors
@@ -37,11 +36,8 @@ def run(options: EncodingOptions) -> None:
     if options.output_file:
         outputs.check(inputs, {"output_file": [options.output_file]})
     vectors = make_model(options)
-    options = options.replace(prompt_name=_prompt(options, vectors))
-    if options.do_encode:
-        encode(options, vectors)
-    else:
-        search(options, vectors)
+    work = encode if options.do_encode else search
+    work(options.replace(prompt_name=_prompt(options, vectors)), vectors)
 
 
 def make_model(options: EncodingOptions) -> TextVectors:
@@ -62,7 +58,7 @@ def make_model(options: EncodingOptions) -> TextVectors:
             dtype=policy_of(options.device),
             use_one_hot_embeddings=is_tpu(strategy),
         )
-        warn_if_unfinished(loaded.folder, loaded.description)
+        description.warn_if_unfinished(loaded.folder, loaded.description)
         changes = options.form.changed()
         remembered.warn_of_other_form(loaded.folder, changes)
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
@@ -77,8 +73,7 @@ def _prompt(options: EncodingOptions, vectors: TextVectors) -> str | None:
     form, name = vectors.form, options.prompt_name
     if name is None and options.do_search:
         name = form.usual(QUERY)
-    prompt = form.prompt(name)
-    if prompt:
+    if prompt := form.prompt(name):
         logging.info("Before each text: %r.", prompt)
     elif any(form.prompts.values()) and name is None:
         logging.warning(
@@ -97,9 +92,7 @@ def encode(options: EncodingOptions, vectors: TextVectors) -> None:
     found = Counter(bool(x.strip()) for x in read_texts(source, column))
     count, num_empty = found.total(), found[False]
     if not count:
-        raise ValueError(
-            f"--input_file={source} has no texts; expected one on each line."
-        )
+        raise ValueError(f"--input_file={source} has no text; give one a line.")
     if is_index := path.endswith(".npy"):
         facts = vector_index.texts_of(source, column)
     texts = read_texts(source, column)

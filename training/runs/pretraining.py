@@ -67,12 +67,10 @@ class Run:
         if options.do_predict:
             asked = {"predict_file": options.predict_file}
             check_outputs(options.train.output_dir, asked, [answers.RESULTS])
-        tokens = options.objectives.tokens(options.objective)
         self._read_texts(config, source)
         self._arguments = options.objectives.arguments(options.objective)
-        if tokens:
-            token_ids = [self._vocab[token] for token in tokens]
-            self._arguments["token_ids"] = token_ids
+        if tokens := options.objectives.tokens(options.objective):
+            self._arguments["token_ids"] = [self._vocab[x] for x in tokens]
         self._strategy = devices.create_strategy(options.device)
         self._start = Start(
             *(options, config, source, self._build),
@@ -147,15 +145,13 @@ class Run:
             setup.check_same_model(folder, config)
         if options.strip_checkpoint and not options.do_train and not has_run:
             raise ValueError(
-                "--strip_checkpoint strips the checkpoint of a run, but "
-                f"--output_dir={folder} holds none; give the --output_dir of a "
-                "run, or train first (--do_train)."
+                f"--strip_checkpoint, but --output_dir={folder} holds no "
+                "checkpoint; give that of a run, or train first (--do_train)."
             )
         if options.strip_checkpoint and STRIPPED_NAME in origin:
             raise ValueError(
                 f"--strip_checkpoint would replace {options.init_checkpoint}, "
-                "the weights that the run begins with; give another "
-                "--output_dir."
+                "with which the run begins; give another --output_dir."
             )
         if before:
             setup.check_same_model(before, config)

@@ -8,7 +8,6 @@ from absl import logging
 
 from data.records.input_pipeline import RecordFiles, open_records
 from data.squad import window_options
-from data.squad.articles import SquadArticles
 from data.squad.examples import SquadReport
 from data.squad.records import make_records as make_record_file
 from data.squad.windows import Questions, feature_specs
@@ -24,7 +23,6 @@ from training.finetuning.distilling import Teacher
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.start import description
-from training.start.description import SpanDescription
 from training.start.found_files import read_files
 from training.start.source import Source
 from training.start.start import Start, check_outputs
@@ -67,8 +65,7 @@ class Run:
         _warn_of_stride(options.windows)
         if options.score_padding:
             options = options.replace(trim_batches=False)
-        names = ("train_file", "predict_file")
-        inputs = {name: getattr(options, name) for name in names}
+        inputs = {x: options.find(x) for x in ("train_file", "predict_file")}
         check_outputs(options.output_dir, inputs, (*_RESULTS, *_RECORDS))
         sizes = ["train_batch_size"] * options.do_train
         sizes += ["predict_batch_size"] * bool(options.predict_data)
@@ -86,16 +83,17 @@ class Run:
         self._take_threshold(source)
         self.scorer, names = None, {}
         if options.predict_data:
-            self.scorer = self._make_scorer(options.predict_data.read())
+            self.scorer = self._make_scorer(self._questions(is_training=False))
             if self.scorer.has_answers:
                 names["dev"] = self.scorer.metric_names
         self._best = BestCheckpoint(options.finetuning, names)
 
-    def _questions(self, data: SquadArticles, is_training: bool) -> Questions:
+    def _questions(self, is_training: bool) -> Questions:
         options = self._options
+        data = options.train_data if is_training else options.predict_data
         has_null = options.answers.version_2_with_negative
         how = self._tokenizer, options.windows, is_training, has_null
-        return Questions(data, *how)
+        return Questions(data.read(), *how)
 
     def _take_threshold(self, source: Source) -> None:
         """Takes the threshold of a model elsewhere, if no flag says it.
@@ -137,27 +135,24 @@ class Run:
             if name in _RULES and options.find(name) != value
         ]
 
-    def _make_scorer(self, data: SquadArticles) -> answers.QuestionScorer:
+    def _make_scorer(self, asked: Questions) -> answers.QuestionScorer:
         """Warns of questions that do not fit the flags, or refuses them."""
-        options, asked = self._options, self._questions(data, False)
+        options, name = self._options, asked.data.name
         scorer = answers.QuestionScorer(asked, options, self._changed_rules)
         if not scorer.has_answers:
-            flag = (
-                "eval_every_steps" if options.watches else "find_null_threshold"
-            )
-            if options.watches or options.find_null_threshold:
+            needs = {"eval_every_steps": options.watches}
+            needs["find_null_threshold"] = options.find_null_threshold
+            for flag in filter(needs.get, needs):
                 raise ValueError(
-                    f"{data.name} has no answers to score by; leave out "
-                    f"--{flag}."
+                    f"{name} has no answers to score by; leave out --{flag}."
                 )
-            logging.info("%s has no answers: no scores.", data.name)
+            logging.info("%s has no answers: no scores.", name)
         unanswerable = [x for x in asked.examples if x.answers == ()]
         if unanswerable and not options.answers.version_2_with_negative:
             logging.warning(
-                "%s has %d unanswerable questions: as in SQuAD 1.1, they will "
-                "be answered but not scored. For SQuAD 2.0, pass "
-                "--version_2_with_negative.",
-                *(data.name, len(unanswerable)),
+                "%s has %d unanswerable questions: as in SQuAD 1.1, answered "
+                "but not scored. For SQuAD 2.0 pass --version_2_with_negative.",
+                *(name, len(unanswerable)),
             )
         return scorer
 
@@ -165,13 +160,11 @@ class Run:
         """Makes the records, trains and answers as asked."""
         options, scorer = self._options, self.scorer
         train = dev = num_examples = None
-        # Freed before the training: it takes 0.5 GB for SQuAD 2.0.
-        train_data = options.train_data and options.train_data.read()
-        if train_data:
-            train, report = self._records(self._questions(train_data, True))
+        if options.do_train:
+            # The questions are not kept: they take 0.5 GB for SQuAD 2.0.
+            train, report = self._records(self._questions(is_training=True))
             if not options.count_windows:
                 num_examples = report.num_examples
-            del train_data
         if scorer:
             dev, _ = self._records(scorer.questions)
         model = self.make_model()
@@ -248,10 +241,9 @@ class Run:
             )
             files.remove(path)
         rules = rules.replace(null_score_diff_threshold=threshold)
-        has_null = rules.version_2_with_negative
         described = description.make(
-            *(options, SpanDescription),
-            task_name="SQuAD 2.0" if has_null else "SQuAD",
+            *(options, description.SpanDescription),
+            task_name="SQuAD 2.0" if rules.version_2_with_negative else "SQuAD",
             kind="span",
             distillation=options.distillation.remembered,
             score_padding=options.score_padding,
@@ -267,8 +259,7 @@ def _warn_of_stride(windows: window_options.WindowOptions) -> None:
     if windows.doc_stride >= room:
         logging.warning(
             "--doc_stride=%d: windows with the longest questions have %d "
-            "places for the text, so they do not overlap, and no window "
-            "contains an answer on their border. A third of --max_seq_length "
-            "is usual.",
+            "places for the text, so they do not overlap, and none has an "
+            "answer on their border. A third of --max_seq_length is usual.",
             *(windows.doc_stride, room),
         )

@@ -97,9 +97,8 @@ class Run:
         count = check_batch_sizes(options.finetuning, sizes)
         if options.finetuning.train.xla and count > 1:
             raise ValueError(
-                "--xla compiles the gradient of one device, but "
-                f"{count} devices exchange their vectors within it; leave it "
-                "out."
+                f"--xla compiles one device's gradient, but {count} devices "
+                "exchange their vectors within it; leave --xla out."
             )
         if options.do_train:
             self._train = train = options.train_set
@@ -189,12 +188,8 @@ class Run:
         options, train = self._options, self._options.finetuning.train
         num_texts, distinct = len(options.train_columns), None
         if train_files and options.loss == "negatives":
-            distinct = DistinctBatches(
-                train_files,
-                num_texts=num_texts,
-                batch_size=train.train_batch_size,
-                seed=train.seed,
-            )
+            how = {"batch_size": train.train_batch_size, "seed": train.seed}
+            distinct = DistinctBatches(train_files, num_texts=num_texts, **how)
         batches = {"num_texts": num_texts, "distinct": distinct}
         return Finetuning(
             self._start,
@@ -243,12 +238,10 @@ def _form_of(found: Files) -> VectorForm:
         before = None  # of a stopped run, or about another model
     here = None if description.names_model(options) else before
     base = trained or here or beside or before or VectorForm()
-    length = options.finetuning.max_seq_length
-    given = options.form.changed() | {"max_seq_length": length}
-    form = dataclasses.replace(base, **given)
+    length, changes = options.finetuning.max_seq_length, options.form.changed()
+    form = dataclasses.replace(base, max_seq_length=length, **changes)
     if not trained:
         if beside and not options.do_train:
-            changes = options.form.changed()
             remembered.warn_of_other_form(source.path, changes)
         return form
     data = getattr(found.described, "data", {})
@@ -262,7 +255,6 @@ def _form_of(found: Files) -> VectorForm:
             raise ValueError(
                 f"--{name}={new}, but {folder} holds a model that was trained "
                 f"with --{name}={old}; leave the flag out, or give another "
-                "--output_dir. To start from the model's weights, give also "
-                f"--init_checkpoint={folder}."
+                f"--output_dir, and for its weights --init_checkpoint={folder}."
             )
     return form

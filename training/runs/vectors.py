@@ -16,8 +16,7 @@ from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from training.config.extraction_options import ExtractionOptions
 from training.devices.strategy import is_tpu, policy_of
-from training.start import first_weights, setup
-from training.start.description import warn_if_unfinished
+from training.start import description, first_weights, setup
 from training.start.found_files import read_files
 from training.vectors.extractor import Extractor, check_layer, open_strategy
 
@@ -30,8 +29,8 @@ def run(options: ExtractionOptions) -> None:
         inputs are checked before the first batch.
     """
     options, config, tokenizer, source, _ = read_files(options)
-    if source.folder:
-        warn_if_unfinished(source.folder.path, source.folder.description)
+    if folder := source.folder:
+        description.warn_if_unfinished(folder.path, folder.description)
     _check_model(options, config)
     num_lines = text_rows.count_lines(options.input_file)
     _check_lines(options, config)
@@ -39,14 +38,10 @@ def run(options: ExtractionOptions) -> None:
     strategy = open_strategy(options, "batch_size")
     with strategy.scope():
         one_hot = options.use_one_hot_embeddings or is_tpu(strategy)
-        model = BertModel(
-            config,
-            dtype=policy_of(options.device),
-            use_one_hot_embeddings=one_hot,
-        )
-        extractor = Extractor(
-            model, options.vectors, options.max_seq_length, options.batch_size
-        )
+        dtype = policy_of(options.device)
+        model = BertModel(config, dtype=dtype, use_one_hot_embeddings=one_hot)
+        sizes = options.max_seq_length, options.batch_size
+        extractor = Extractor(model, options.vectors, *sizes)
         first_weights.compare(source, config)
         weights = checkpoints.variables_by_name([model])
         first_weights.FirstWeights(source, weights).load(weights)
@@ -102,11 +97,10 @@ def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
     written = {"output_file": [options.output_file]}
     if options.attention_png:
         written["attention_png"] = [options.attention_png]
-        if options.attention_line >= num_lines:
+        if (line := options.attention_line) >= num_lines:
             raise ValueError(
-                f"--attention_line={options.attention_line}, but "
-                f"{options.input_file} has {num_lines} lines: 0 to "
-                f"{num_lines - 1}."
+                f"--attention_line={line}, but {options.input_file} has "
+                f"{num_lines} lines: 0 to {num_lines - 1}."
             )
     names = ("input_file", "vocab_file", "bert_config_file")
     outputs.check({name: [getattr(options, name)] for name in names}, written)
@@ -120,9 +114,8 @@ def _draw(
     if "[MASK]" in tokenizer.vocab:
         # As a model of masked words reads it; the vectors are the original's.
         whole = tuple(dict.fromkeys((*tokenizer.never_split, "[MASK]")))
-        tokenizer = FullTokenizer(
-            options.vocab_file, options.do_lower_case, whole
-        )
+        path, lower = options.vocab_file, options.do_lower_case
+        tokenizer = FullTokenizer(path, lower, whole)
     row = next(islice(_rows(options, tokenizer), line, None))
     maps = extractor.attention(row, options.attention_layer)
     heads = range(len(maps)) if head is None else [head]

@@ -165,7 +165,7 @@ def of_two_workers(monkeypatch):
     points = []
     monkeypatch.setattr(suite, "num_workers", lambda strategy: 2)
     monkeypatch.setattr(
-        trials, "check_together", lambda strategy, point: points.append(point)
+        trials.devices, "check_together", lambda _, point: points.append(point)
     )
     return points
 
@@ -215,9 +215,9 @@ def test_one_task_is_run_as_it_is(options, tmp_path, ran):
 @pytest.mark.parametrize(
     ("task_name", "message"),
     [
-        ("CoLA,RTE", r"has no folder RTE; it should hold a folder for each"),
+        ("CoLA,RTE", r"has no folder RTE; expected one a task, such as"),
         ("CoLA,cola", "--task_name=CoLA,cola: expected each task once"),
-        ("CoLA,AX", "AX is answered by the model of MNLI; name MNLI, too"),
+        ("CoLA,AX", "MNLI's model answers AX; name MNLI, too"),
         ("CoLA,mrcp", "--task_name=mrcp: no such task .the nearest is mrpc"),
         ("CoLA,MRPC,xyz", "--task_name=xyz: no such task"),
     ],
@@ -237,7 +237,7 @@ def test_a_folder_without_any_task_is_refused(options, tmp_path, ran):
 
 def test_a_missing_diagnostic_set_is_refused_at_once(options, tmp_path, ran):
     make_glue(tmp_path / "glue", ["MNLI"])
-    message = "--data_dir=.* has no diagnostic.tsv, .* leave AX out"
+    message = "--data_dir=.* has no diagnostic.tsv for .* leave AX out"
     with pytest.raises(FileNotFoundError, match=message):
         run_suite(options, "MNLI,AX")
     assert not ran

@@ -165,7 +165,7 @@ def check_table(out):
 def test_workers_meet_at_each_trial(options, tmp_path, trained, monkeypatch):
     points = []
     monkeypatch.setattr(
-        trials, "check_together", lambda strategy, point: points.append(point)
+        trials.devices, "check_together", lambda _, point: points.append(point)
     )
     for num_trials in (1, 2):
         asked = TrialOptions(num_trials=num_trials, learning_rates=(1e-3,))
