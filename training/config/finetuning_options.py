@@ -25,7 +25,7 @@ class FinetuningOptions(shared.Options):
     init_checkpoint: str | None = optional(shared.INIT_CHECKPOINT)
     max_seq_length: int = setting(128, "Wordpieces of a row; the rest is cut.")
     num_train_epochs: float = setting(3.0, "Passes over the examples.", above=0)
-    warmup_proportion: float = share(0.1, "Share of updates with rising rates.")
+    warmup_proportion: float = share(0.1, "Share of the updates that warm up.")
     predict_batch_size: int = setting(8, "Rows predicted at once.", least=1)
     eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
     trim_batches: bool = setting(
@@ -127,7 +127,8 @@ class TaskOptions(shared.Options):
 
     language: str | None = optional("[new] xnli: default zh.")
     tfds: str | None = optional(
-        "[new] Name in tensorflow-datasets, no --data_dir; '' = the task's own."
+        "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
+        "the task's own."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     kind: str | None = optional(
@@ -196,7 +197,7 @@ class ClassifierOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] Score the last, all, or steps as 100,200, in checkpoints.tsv.",
+        "[new] Which to score: last, all, or steps 100,200; in checkpoints.tsv.",
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"

@@ -30,7 +30,9 @@ class PretrainingOptions(shared.Options):
     objectives: ObjectiveOptions = ObjectiveOptions()
     bert_config_file: str | None = optional(shared.BERT_CONFIG_FILE)
     input_file: str | None = setting(help="Record files or globs, with commas.")
-    eval_file: str | None = optional("[new] Eval records, else --input_file.")
+    eval_file: str | None = optional(
+        "[new] Records to evaluate on; --input_file if not given."
+    )
     skip_bad_records: bool = switch(
         "[new] Leave out and count damaged records; else they are an error."
     )

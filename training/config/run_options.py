@@ -57,8 +57,8 @@ class DeviceOptions(shared.Options):
     )
     worker_timeout_minutes: float = amount(
         30.0,
-        "[new] Exit after waiting so many minutes for the other workers; none "
-        "may work alone for longer, as the first that saves; 0 = wait forever.",
+        "[new] Exit after waiting this many minutes for the others; none may "
+        "work alone for longer, as the first that saves; 0 = wait forever.",
     )
 
     def _check(self) -> None:

@@ -26,7 +26,7 @@ class SquadOptions(TaskRunOptions):
         "[new] Include padding in the loss and among the best starts and ends, "
         "as the original; batches are not trimmed."
     )
-    write_html: bool = switch("[new] predictions.html: answers marked in text.")
+    write_html: bool = switch("[new] Write predictions.html, answers marked.")
     verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",

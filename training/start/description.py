@@ -7,7 +7,7 @@ end. Later commands in the folder read it, see `remembered`, and keep it.
 import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar
 
 from absl import logging
 
@@ -25,13 +25,12 @@ from training.loop.checkpointing import CheckpointManager
 UNFINISHED = "%s holds a run that is not finished; give its command again."
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
     """All that turns texts into a model's input, and its output into answers.
 
-    A subclass names its kinds, `class ADescription(Description, kinds=(...))`.
-    It is a dataclass, too, which `read` returns for `task.json` files of these.
+    A subclass names its kinds, `class ADescription(Description, kinds=(...))`,
+    and `read` returns it for `task.json` files of these kinds.
 
     Attributes:
       task_name: what it was trained for.
@@ -60,7 +59,6 @@ class Description:
     distillation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __init_subclass__(cls, kinds: tuple[str, ...]):
-        dataclasses.dataclass(cls, frozen=True, kw_only=True)
         Description.classes |= dict.fromkeys(kinds, cls)
 
     def options(self) -> dict[str, Any]:
@@ -81,6 +79,7 @@ class Description:
         write_json(path, dataclasses.asdict(self))
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskDescription(Description, kinds=KINDS):
     """Describes a `TaskModel`.
 
@@ -127,6 +126,7 @@ class TaskDescription(Description, kinds=KINDS):
         }
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanDescription(Description, kinds=("span",)):
     """Describes a `SpanModel`; see `SquadOptions` for the fields."""
 
@@ -156,6 +156,7 @@ class SpanDescription(Description, kinds=("span",)):
         return settings.make(window_options.AnswerOptions, vars(self))
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingDescription(Description, kinds=("pretraining",)):
     """Describes a `PretrainingModel`.
 
@@ -170,6 +171,7 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
         return super().options() | {"predict_top_k": self.top_k}
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorDescription(Description, kinds=("vectors",)):
     """Describes a `SentenceEncoder`; `sentence_vectors.json` has its form.
 
