@@ -197,7 +197,7 @@ class ClassifierOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] Which to score: last, all, or steps 100,200; in checkpoints.tsv.",
+        "[new] What to score: last, all, or steps 100,200; in checkpoints.tsv.",
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"

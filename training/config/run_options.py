@@ -57,7 +57,7 @@ class DeviceOptions(shared.Options):
     )
     worker_timeout_minutes: float = amount(
         30.0,
-        "[new] Exit after waiting this many minutes for the others; none may "
+        "[new] Exit after waiting this many minutes for others; none may "
         "work alone for longer, as the first that saves; 0 = wait forever.",
     )
 
