@@ -140,9 +140,9 @@ class Run:
         options, name = self._options, asked.data.name
         scorer = answers.QuestionScorer(asked, options, self._changed_rules)
         if not scorer.has_answers:
-            needs = {"eval_every_steps": options.watches}
-            needs["find_null_threshold"] = options.find_null_threshold
-            for flag in filter(needs.get, needs):
+            watches, finds = options.watches, options.find_null_threshold
+            if watches or finds:
+                flag = "eval_every_steps" if watches else "find_null_threshold"
                 raise ValueError(
                     f"{name} has no answers to score by; leave out --{flag}."
                 )
