@@ -68,7 +68,9 @@ class SentenceOptions(TaskRunOptions):
                 "a batch; give 2 or more."
             )
         if self.do_train and bool(texts.teacher_vectors) != (loss == "teacher"):
-            raise ValueError("--teacher_vectors and --loss=teacher: give both.")
+            raise ValueError(
+                "--teacher_vectors and --loss=teacher need each other."
+            )
         if loss == "teacher":  # the vectors have a row for each text
             self._exclude("loss", "drop_missing")
         if loss == "negatives":  # it orders examples by itself
@@ -167,7 +169,9 @@ class EncodingOptions(shared.Options):
         kinds = (".jsonl",) if self.do_search else (".npy", ".jsonl")
         self._exclude("do_encode", "do_search")
         if not self.output_dir and not self.init_checkpoint:
-            raise ValueError("Give a model: --init_checkpoint or --output_dir.")
+            raise ValueError(
+                "Give the model: --init_checkpoint, or a run's --output_dir."
+            )
         self._need("do_encode", "input_file", "output_file")
         self._need("do_search", "index_file")
         self._need("text_columns", "input_file")

@@ -155,8 +155,8 @@ def _tasks(options: ClassifierOptions, names: Sequence[str]) -> Tasks:
             tasks[DIAGNOSTIC] = _options_of(options, DIAGNOSTIC, folder)
         elif DIAGNOSTIC in names:  # GLUE does not require it
             raise FileNotFoundError(
-                f"--data_dir={data_dir} has no diagnostic.tsv for {flag}, there "
-                "or in AX, diagnostic or MNLI; add it, or leave AX out."
+                f"--data_dir={data_dir} has no diagnostic.tsv for {flag}, "
+                "there or in AX, diagnostic or MNLI; add it, or leave AX out."
             )
     return tasks
 

@@ -134,8 +134,9 @@ def _task_options(
         # `_left_out` warns of a training with other flags.
         if changed and options.find("do_eval") and not options.find("do_train"):
             raise ValueError(
-                f"the model of {folder} was trained on rows of the dev set: "
-                f"{'; '.join(changed)}. Drop the flag, or give --dev_file."
+                f"the dev set would have rows that the model of {folder} was "
+                f"trained on: {'; '.join(changed)}. Leave the flag out, or "
+                "give other rows by --dev_file."
             )
     return given | _left_out(of_task, now, now, folder)
 
