@@ -96,8 +96,7 @@ class Inference(abc.ABC):
             return {n: tf.constant(x[number]) for n, x in split.items()}
 
         distribute = self._strategy.experimental_distribute_values_from_function
-        parts = distribute(part)
-        outputs = self._arrays(self._given_step, parts, "an answer")
+        outputs = self._arrays(self._given_step, distribute(part), "an answer")
         return {name: np.concatenate(x) for name, x in outputs.items()}
 
     def _arrays(self, step, batches, what):

@@ -19,15 +19,14 @@ from training.devices import preemption
 VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
 _HELP = ("help", "helpshort", "h", "?", "helpfull")
 _EXPECTED = (ValueError, OSError, FloatingPointError)
+_AGAIN = f"Exit code {preemption.EXIT_CODE}: try again."
 _PREEMPTED = (
     "preempted by SIGTERM: files appear whole or not at all, and a training "
-    "run has saved its step; the same command resumes. Exit code "
-    f"{preemption.EXIT_CODE}: try again."
+    f"run has saved its step; the same command resumes. {_AGAIN}"
 )
 _LOST = (
     "a TPU or another machine went away; the same command starts again, a "
-    f"training run from its last checkpoint. Exit code {preemption.EXIT_CODE}: "
-    "try again."
+    f"training run from its last checkpoint. {_AGAIN}"
 )
 _INTERRUPTED = (
     "interrupted: files appear whole or not at all; the same command starts "

@@ -68,8 +68,7 @@ def to_child(read: Callable[[int], None]) -> int:
     what it has written is not lost in another one.
     """
     reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
+    if not (child := os.fork()):
         os.close(writer)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)

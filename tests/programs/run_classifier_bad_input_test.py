@@ -70,7 +70,7 @@ def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
     for name, message in zip(
         ["eval", "predict", "train"], messages, strict=True
     ):
-        assert f"--{name}_batch_size=7 cannot be divided among 2 p" in message
+        assert f"--{name}_batch_size=7 cannot be divided into 2 p" in message
         assert message.endswith("the nearest sizes are 6 or 8.")
 
 

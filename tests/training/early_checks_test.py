@@ -47,7 +47,7 @@ PARTS = {"train_batch_size": 7, "gradient_accumulation_steps": 2}
         ({"init_checkpoint": "/no/bert.ckpt"}, "^/no/bert.ckpt: no checkpoint"),
         ({"task_options": METRIC}, "--metrics=f2: .*classification are acc"),
         ({"class_weights": {"l9": 2.0}}, "--class_weights .*'l9'.*l0, l1"),
-        (PARTS, "--train_batch_size=7 cannot be divided among 2 parts"),
+        (PARTS, "--train_batch_size=7 cannot be divided into 2 parts"),
         # A head that is not trained.
         ({"do_train": False}, f"{HEAD} for this task"),
         ({"do_train": False, "init_checkpoint": None}, "no checkpoint; train"),
@@ -179,7 +179,7 @@ def test_several_tasks_are_refused_before_any(
     [
         ({"train_file": "/no.json"}, "^/no.json: no such SQuAD file"),
         ({"predict_file": "/no.json"}, "^/no.json: no such SQuAD file"),
-        (PARTS, "--train_batch_size=7 cannot be divided among 2 parts"),
+        (PARTS, "--train_batch_size=7 cannot be divided into 2 parts"),
         (
             {"do_train": False, "init_checkpoint": "model/trained"},
             "has no cls/squad/output_weights and cls/squad/output_bias for",

@@ -67,8 +67,7 @@ def check_seen(
     if os.path.exists(os.path.join(root, _WINDOWS_DRIVER)):
         names += glob.glob(_WINDOWS, root_dir=root)
     paths = [os.path.join(root, name) for name in sorted(names)]
-    present = [path for path in paths if _may_open(path)]
-    if present:
+    if present := [path for path in paths if _may_open(path)]:
         raise ValueError(
             f"this machine has an NVIDIA GPU ({present[0]}), but TensorFlow "
             f"{tf.__version__} does not see it ({_found_of_cuda()}). Install "

@@ -60,13 +60,9 @@ def of_cpu(cpuinfo: str, environment: Mapping[str, str]) -> Bfloat16:
 
     TensorFlow's TF_ENABLE_ONEDNN_OPTS can switch the instructions off.
     """
-    flags = cpu_flags(cpuinfo)
-    if not flags:
-        return Bfloat16(
-            None, "it is not known whether the CPU has bfloat16 instructions"
-        )
-    names = [name for name in _INSTRUCTIONS if name in flags]
-    if not names:
+    if not (flags := cpu_flags(cpuinfo)):
+        return Bfloat16(None, "it is not known whether the CPU has bfloat16")
+    if not (names := [name for name in _INSTRUCTIONS if name in flags]):
         missing = " nor ".join(_INSTRUCTIONS)
         return Bfloat16(False, f"no bfloat16 instructions: neither {missing}")
     found = f"bfloat16 instructions: {', '.join(names)}"

@@ -32,9 +32,7 @@ def joined(
     another run holds the lock; SystemExit if a worker disappears.
     """
     if not output_dir:  # a variable that is not set
-        raise ValueError(
-            "--output_dir is empty; give a folder, or . for this one."
-        )
+        raise ValueError("--output_dir is empty; give a folder (. = this one).")
     checkpoints.require_readable(output_dir)
     preemption.check()  # SIGTERM may have arrived while TensorFlow was loaded
     cluster = strategy.cluster_of(options)
@@ -121,8 +119,7 @@ def _check_folder(
     finally:
         if cluster.index == 0:
             files.remove(path)
-    blind = [n for n, it in zip(cluster.names, sees, strict=True) if not it]
-    if blind:
+    if blind := [n for n, x in zip(cluster.names, sees, strict=True) if not x]:
         raise ValueError(
             f"{', '.join(blind)} cannot see what {cluster.names[0]} writes to "
             f"--output_dir (here: {output_dir}). It must be a folder that all "
@@ -130,9 +127,7 @@ def _check_folder(
         )
 
 
-def _lost(
-    cluster: workers.Cluster, error: tf.errors.OpError
-) -> list[str] | None:
+def _lost(cluster: workers.Cluster, error: Exception) -> list[str] | None:
     """Returns the lost workers that caused an error; None = another cause."""
     missing, text = workers.unreachable(cluster), str(error)
     if missing or "ollective" not in text:

@@ -24,9 +24,11 @@ from training.config.run_options import DeviceOptions, dtype_policy
 from training.devices import gpus, kinds, precision, workers
 from training.devices.workers import WAITS
 
+Strategy = tf.distribute.Strategy
+
 
 @functools.cache  # a process connects to its workers or to a TPU only once
-def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+def create_strategy(options: DeviceOptions) -> Strategy:
     """Selects and logs the distribution strategy of a run.
 
     With several workers, call it before TensorFlow computes anything; it waits
@@ -100,7 +102,7 @@ def policy_of(options: DeviceOptions) -> str:
     return dtype_policy(precision_of(options))
 
 
-def _bfloat16(strategy: tf.distribute.Strategy) -> precision.Bfloat16:
+def _bfloat16(strategy: Strategy) -> precision.Bfloat16:
     """Whether bfloat16 is faster on the devices of a strategy."""
     return precision.TPU if is_tpu(strategy) else local_bfloat16()
 
@@ -138,7 +140,7 @@ def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
     return cluster
 
 
-def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
+def _connect(cluster: workers.Cluster) -> Strategy:
     """Waits for the other workers and connects to them."""
     workers.meet(cluster)
     tf.get_logger().setLevel("WARNING")  # it logs every reduction
@@ -148,19 +150,17 @@ def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
         raise ValueError(
             f"{cluster.names[cluster.index]} could not join the workers of "
             f"TF_CONFIG ({str(error).splitlines()[0]}). Its port must be free, "
-            "TF_CONFIG the same except for the index, and TensorFlow must not "
-            "have computed anything before."
+            "TF_CONFIG the same except for the index, TensorFlow not yet used."
         ) from error
 
 
-def num_workers(strategy: tf.distribute.Strategy) -> int:
+def num_workers(strategy: Strategy) -> int:
     """The number of processes of a run."""
     return getattr(strategy.extended, "_num_workers", 1)
 
 
 def distribute(
-    strategy: tf.distribute.Strategy,
-    make_batches: Callable[[Shard], tf.data.Dataset],
+    strategy: Strategy, make_batches: Callable[[Shard], tf.data.Dataset]
 ) -> tf.data.Dataset:
     """Distributes batches over the replicas, for `strategy.run`.
 
@@ -182,9 +182,8 @@ def distribute(
 
     # A batch stays on the host, as with one device. On a GPU, operations that
     # read its shapes and int32 numbers on the host would wait for the GPU.
-    places = tf.distribute.InputOptions(
-        experimental_fetch_to_device=is_tpu(strategy)
-    )
+    fetches = is_tpu(strategy)
+    places = tf.distribute.InputOptions(experimental_fetch_to_device=fetches)
     return strategy.distribute_datasets_from_function(of_worker, places)
 
 
@@ -203,9 +202,7 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
     return batches.map(cut_all, tf.data.AUTOTUNE, deterministic=True).unbatch()
 
 
-def all_workers(
-    strategy: tf.distribute.Strategy, values: Sequence[float]
-) -> np.ndarray:
+def all_workers(strategy: Strategy, values: Sequence[float]) -> np.ndarray:
     """Gathers numbers from all workers into float64 [workers, N].
 
     All workers must call it at the same point.
@@ -224,16 +221,15 @@ def checksum(text: str) -> float:
     return float(int(hashlib.sha256(text.encode()).hexdigest()[:12], 16))
 
 
-def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
+def check_together(strategy: Strategy, point: str) -> None:
     """Raises ValueError if workers are at different points of the program."""
     with WAITS.on(point):
         sums = all_workers(strategy, [checksum(point)])[:, 0]
     if len(set(sums)) > 1:
         other = int(np.argmax(sums != sums[0]))
         raise ValueError(
-            f"worker {other} and the chief are at different points: one "
-            f"reached {point}, the other did not. Look at their logs, then "
-            "start all workers again with the same command."
+            f"worker {other} and the chief: only one reached {point}. Look at "
+            "their logs, then start all workers again with the same command."
         )
 
 
@@ -251,19 +247,19 @@ def gathered(rows: tf.Tensor) -> tf.Tensor:
     return replica.all_gather(tf.identity(rows), axis=0)
 
 
-def is_tpu(strategy: tf.distribute.Strategy) -> bool:
+def is_tpu(strategy: Strategy) -> bool:
     """Whether steps are compiled for a TPU."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
-def kind_of(strategy: tf.distribute.Strategy) -> kinds.Kind:
+def kind_of(strategy: Strategy) -> kinds.Kind:
     """What is worthwhile on the devices of a strategy."""
     if is_tpu(strategy):
         return kinds.TPU
     return kinds.GPU if has_gpu() else kinds.CPU
 
 
-def has_onednn(strategy: tf.distribute.Strategy) -> bool:
+def has_onednn(strategy: Strategy) -> bool:
     """Whether steps run on a processor with the kernels of oneDNN."""
     return (
         kind_of(strategy) is kinds.CPU
@@ -272,9 +268,7 @@ def has_onednn(strategy: tf.distribute.Strategy) -> bool:
     )
 
 
-def inference_form(
-    strategy: tf.distribute.Strategy, dtype: str, work: float = 0.0
-) -> Form:
+def inference_form(strategy: Strategy, dtype: str, work: float = 0.0) -> Form:
     """The fastest form of a step without gradients on these devices.
 
     `work` is wordpieces x layers x hidden size for each length of the batches;
@@ -305,14 +299,13 @@ def check_batch_sizes(
             below, above = size // parts * parts, (size // parts + 1) * parts
             nearest = f"{below} or {above}" if below else f"{above}"
             raise ValueError(
-                f"--{flag or name}={size} cannot be divided among {parts} "
-                "parts (devices x micro-batches); the nearest sizes are "
-                f"{nearest}."
+                f"--{flag or name}={size} cannot be divided into {parts} parts "
+                f"(devices x micro-batches); the nearest sizes are {nearest}."
             )
     return count
 
 
-def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+def _tpu_strategy(options: DeviceOptions) -> Strategy:
     """Connects to the TPU that the flags name."""
     address = options.tpu_name or options.master or "local"
     try:

@@ -108,9 +108,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
         parts = urllib.parse.urlsplit(f"//{address}")
         if parts.hostname and parts.port and parts.netloc == address:
             return parts.hostname, parts.port
-    raise ValueError(
-        f"a worker at {address!r}; expected host:port or [::1]:port"
-    )
+    raise ValueError(f"worker at {address!r}; expected host:port or [::1]:port")
 
 
 def meet(cluster: Cluster) -> None:
@@ -234,9 +232,8 @@ def _watch(
                 f"{cluster.names[cluster.index]} has waited {waited / 60:.1f} "
                 f"minutes for the other workers, at {what}. One of them hangs, "
                 "or works alone for longer than --worker_timeout_minutes: the "
-                "one whose log does not end with this message. End it, then "
-                "start all workers again with the same commands; the run "
-                "resumes from its last checkpoint."
+                "one whose log ends otherwise. End it, then start all again "
+                "with the same commands; all resume from the last checkpoint."
             )
         now = time.monotonic()
         silent = unreachable(cluster)

@@ -1,7 +1,7 @@
 """Converts the outputs of a SQuAD model to answers; writes and scores them."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ RULES = {
 } - {"null_score_diff_threshold"}
 # The score of padding, which is never among the n best.
 _LOWEST = -1e9
+Outputs = Mapping[str, np.ndarray]  # of all windows, by name
 
 
 class QuestionScorer:
@@ -46,10 +47,7 @@ class QuestionScorer:
     """
 
     def __init__(
-        self,
-        questions: Questions,
-        options: SquadOptions,
-        changed: Sequence[str] = (),
+        self, questions: Questions, options: SquadOptions, changed: list[str]
     ):
         self.questions, self._changed = questions, changed
         self._options = options
@@ -65,9 +63,7 @@ class QuestionScorer:
         """Names of the metrics of `evaluate`."""
         return ["exact" if self._has_null else "exact_match", "f1"]
 
-    def evaluate(
-        self, outputs: Mapping[str, np.ndarray], step: int
-    ) -> dict[str, float]:
+    def evaluate(self, outputs: Outputs, step: int) -> dict[str, float]:
         """Scores the answers; writes metrics.json and a TensorBoard event.
 
         `outputs` are what `SpanModel.score_examples` returns for all windows.
@@ -80,7 +76,7 @@ class QuestionScorer:
         self._write_metrics(scorer, threshold, step)
         return scorer.results()
 
-    def write(self, outputs: Mapping[str, np.ndarray], step: int) -> float:
+    def write(self, outputs: Outputs, step: int) -> float:
         """Writes the files of a prediction, and metrics.json if it is scored.
 
         `outputs` are what `SpanModel.score_examples` returns for all windows.
@@ -107,16 +103,14 @@ class QuestionScorer:
             self._write_metrics(scorer, threshold, step, **found)
         return threshold
 
-    def _predictions(
-        self, outputs: Mapping[str, np.ndarray]
-    ) -> Iterator[Prediction]:
+    def _predictions(self, outputs: Outputs) -> Iterator[Prediction]:
         """Yields predictions in the order of the file, for a threshold of 0."""
         scores, asked = self._scores(outputs), self.questions.converted
         at_zero = self._options.answers.replace(null_score_diff_threshold=0.0)
         predictions = predict(asked, scores, at_zero)
         return tracked(predictions, "answering", "questions", len(asked))
 
-    def _scores(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    def _scores(self, outputs: Outputs) -> np.ndarray:
         """Returns start and end scores of whole windows: float32 [N, S, 2]."""
         given = outputs["predictions"]
         if self._options.score_padding:
@@ -150,8 +144,7 @@ class QuestionScorer:
         path = os.path.join(self._output_dir, window_options.THRESHOLD_FILE)
         if self._changed:
             logging.warning(
-                "%s does not keep this threshold, because --%s differs from "
-                "the model's.",
+                "This threshold is not in %s: --%s differs from the model's.",
                 *(path, " and --".join(self._changed)),
             )
         else:
@@ -162,22 +155,19 @@ class QuestionScorer:
             "The best null_score_diff_threshold is %.4f: F1 %.2f, with 0 %.2f.",
             *(threshold, found["best_f1"], results["f1"]),
         )
-        return found | {
-            f"{name}_at_threshold_0": results[name] for name in ("exact", "f1")
-        }
+        at_0 = {f"{n}_at_threshold_0": results[n] for n in ("exact", "f1")}
+        return found | at_0
 
     def _write_metrics(
         self, scorer: Scorer, threshold: float, step: int, **found: float
     ) -> None:
         """Writes metrics.json and a TensorBoard event; logs the scores."""
-        results = scorer.results()
-        folder = self._output_dir
+        results, folder = scorer.results(), self._output_dir
         events.write_scalars(os.path.join(folder, "eval"), results, step)
         if self._has_null:
             results["null_score_diff_threshold"] = threshold
         results |= found
-        facts = _facts(self._options, step)
-        facts["file"] = self.questions.data.name
+        facts = _facts(self._options, step) | {"file": self.questions.data.name}
         write_json(os.path.join(folder, "metrics.json"), facts | results)
         self.step = step
         lines = [f"\n  {name} = {x:.6g}" for name, x in results.items()]
@@ -198,8 +188,7 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
         return saved and saved | {name: float(saved[name])}
     except (ValueError, TypeError):
         raise ValueError(
-            f"{path} is damaged: {name} is {saved[name]!r}, expected a number; "
-            f"{remedy}."
+            f"{path} is damaged: {name}={saved[name]!r} is no number; {remedy}."
         ) from None
 
 
@@ -215,16 +204,12 @@ def known_threshold(options: SquadOptions, step: int) -> float:
         return given.null_score_diff_threshold
     if not given.version_2_with_negative:
         return 0.0
-    saved = read_threshold(output_dir)
-    if not saved:
+    if not (saved := read_threshold(output_dir)):
         found = description.find(output_dir)
         return found.null_score_diff_threshold if found else 0.0
     path = os.path.join(output_dir, window_options.THRESHOLD_FILE)
-    threshold = saved["null_score_diff_threshold"]
-    text = (
-        f"{path}: --null_score_diff_threshold={threshold:.4f}, found on "
-        f"{saved.get('file')}"
-    )
+    best, file = saved["null_score_diff_threshold"], saved.get("file")
+    text = f"{path}: --null_score_diff_threshold={best:.4f}, found on {file}"
     now = _facts(options, step)
     before = {name: saved.get(name, value) for name, value in now.items()}
     if changed := "; ".join(manifests.changes(before, now)):
@@ -235,7 +220,7 @@ def known_threshold(options: SquadOptions, step: int) -> float:
         )
     else:
         logging.info("%s.", text)
-    return threshold
+    return best
 
 
 def _facts(options: SquadOptions, step: int) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class BestCheckpoint:
         self._patience = options.early_stopping_patience
         self._output_dir = options.train.output_dir
         self._path = os.path.join(self._output_dir, _RECORD)
+        self._best = CheckpointManager(os.path.join(self._output_dir, BEST))
         # Content of the file; {} = nothing is chosen yet.
         self._record: dict[str, Any] = {}
         self.metric = metric = options.save_best
@@ -59,8 +60,7 @@ class BestCheckpoint:
         if record and record["metric"] != metric:
             raise ValueError(
                 f"--save_best={metric}, but {self._path} has chosen by "
-                f"{record['metric']}; give that metric, or another "
-                "--output_dir."
+                f"{record['metric']}; give that, or another --output_dir."
             )
         self.metric, self._record = metric, record
         self._rank = functools.partial(goodness, metric)
@@ -84,14 +84,12 @@ class BestCheckpoint:
         self._finetuning, self._evaluate = finetuning, evaluate
         if not self.metric and files.exists(self._path):
             logging.warning(
-                "%s holds the choice of a run with --save_best; without this "
-                "flag the last weights are used, not the best.",
+                "%s used --save_best; without it the last weights are used.",
                 self._output_dir,
             )
         if train_files is None:
             return self.restore()
-        latest = finetuning.manager.latest_step()
-        if latest is None:
+        if (latest := finetuning.manager.latest_step()) is None:
             # The run was killed before its first checkpoint, or its checkpoints
             # were removed. It starts again.
             self._record = {}
@@ -123,15 +121,14 @@ class BestCheckpoint:
             return self._finetuning.restore()
         if not self._record:
             raise ValueError(
-                f"--save_best={self.metric}: {self._output_dir} holds no "
-                f"{_RECORD}; train with this flag (--do_train), or leave it "
-                "out to use the last weights."
+                f"--save_best={self.metric}: no {self._path}; train with this "
+                "flag (--do_train), or leave it out to use the last weights."
             )
         step = self._record["step"]
-        self._finetuning.load(self._prefix(step))
+        self._finetuning.load(self._best.prefix(step))
         logging.info(
             "Using the best weights, %s: %s = %.4f.",
-            *(self._prefix(step), self.metric, self._record["value"]),
+            *(self._best.prefix(step), self.metric, self._record["value"]),
         )
         return step
 
@@ -141,7 +138,7 @@ class BestCheckpoint:
         For step 0, see `FirstWeights.prefix`.
         """
         if self.metric:
-            return self._prefix(step)
+            return self._best.prefix(step)
         first = self._finetuning.first
         if first and not step:  # the original has a checkpoint of step 0
             return first.prefix(self._output_dir)
@@ -169,9 +166,7 @@ class BestCheckpoint:
             *(self._record["value"], self._record["step"]),
         )
         if stops := self._is_over(step):
-            logging.info(
-                "Stopping: no better in %d evaluations.", self._patience
-            )
+            logging.info("Stop: no better in %d evaluations.", self._patience)
         return stops
 
     def _require_same_dev(self) -> None:
@@ -183,9 +178,8 @@ class BestCheckpoint:
             changed += manifests.changes(old, known)
         if changed:
             raise ValueError(
-                f"{self._path}: the best weights were chosen on another dev "
-                f"set: {'; '.join(changed)}. Give that one, or another "
-                "--output_dir."
+                f"{self._path}: the best were chosen on another dev set: "
+                f"{'; '.join(changed)}. Give that one, or another --output_dir."
             )
 
     def _value(self, entry: Mapping[str, Any]) -> float:
@@ -200,15 +194,14 @@ class BestCheckpoint:
         if before and not self._rank(value) > self._rank(before["value"]):
             best = {name: before[name] for name in best}
         else:
-            self._finetuning.save_weights(self._prefix(entry["step"]))
+            self._finetuning.save_weights(self._best.prefix(entry["step"]))
         facts = {"metric": self.metric, "dev": self._dev}
         self._record = {**facts, **best, "history": history}
         # The record names only weights that exist: it is written after the new
         # weights, and before the old ones are removed.
         write_json(self._path, self._record)
-        manager = CheckpointManager(os.path.join(self._output_dir, BEST))
-        manager.remove_leftovers()
-        manager.keep_only(best["step"])
+        self._best.remove_leftovers()
+        self._best.keep_only(best["step"])
 
     def _forget_after(self, step: int) -> None:
         """Forgets the evaluations after a step, which will be repeated.
@@ -232,8 +225,7 @@ class BestCheckpoint:
             self._keep(best, history)
             now = f"now the best are those of step {best['step']}"
         logging.warning(
-            "%s continues from step %d, so the best weights of step %d are "
-            "left out; %s.",
+            "%s goes on from step %d, without the best weights of step %d; %s.",
             *(self._output_dir, step, before, now),
         )
 
@@ -245,9 +237,6 @@ class BestCheckpoint:
 
     def _steps(self) -> list[int]:
         return [entry["step"] for entry in self._record.get("history", [])]
-
-    def _prefix(self, step: int) -> str:
-        return os.path.join(self._output_dir, BEST, f"model.ckpt-{step}")
 
 
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:

@@ -97,8 +97,7 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
                 ) from None
         if saved:
             logging.warning(
-                "%s belongs to other weights and is not used; %s.",
-                *(path, _REMEDY),
+                "%s belongs to other weights and is unused; %s.", path, _REMEDY
             )
     return Calibration()
 

@@ -115,14 +115,12 @@ def _check(
         theirs["task_name"] = ours["task_name"]
     if theirs.get("is_pair", 0) is None:  # no file said it
         theirs["is_pair"] = ours["is_pair"]
-    its_tokenizer = tokenizer_of(found, described.kind, config)
-    theirs |= reuse.tokenizer_facts(its_tokenizer)
+    theirs |= reuse.tokenizer_facts(tokenizer_of(found, described.kind, config))
     ours |= reuse.tokenizer_facts(tokenizer)
     if differs := manifests.changes(theirs, ours):
         raise ValueError(
-            f"the model of {folder} does not fit this run: "
-            f"{'; '.join(differs)}. Give the finished run of a model with the "
-            "same task, labels, vocabulary and case."
+            f"{folder} does not fit this run: {'; '.join(differs)}. Give a "
+            "finished run of the same task, labels, vocabulary and case."
         )
     length = options.find("max_seq_length")
     setup.check_length(length, config, found.config_file)
@@ -144,8 +142,7 @@ def _unlabeled(options: Any, task: Task) -> Task:
         )
     if options.class_weights:
         raise ValueError(
-            "--class_weights weighs labels, which --unlabeled_file has not; "
-            "leave one of them out."
+            "--class_weights has no labels in --unlabeled_file; leave one out."
         )
     files.require_file(path, "--unlabeled_file")
     unlabeled = get_task(task.name, options.data_dir, **given)

@@ -27,8 +27,7 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
     rows they were not trained on. Returns {} for weights of no such label, or
     of another kind of task.
     """
-    first = scorer.finetuning.first
-    if not first:
+    if not (first := scorer.finetuning.first):
         return {}
     folder = first.path
     if not files.is_folder(folder):
@@ -37,24 +36,21 @@ def score(train: RecordFiles, scorer: TaskScorer) -> Results:
     if before := reuse.num_examples(trained):
         path = train.paths[0]
         logging.info(
-            "--init_checkpoint=%s was trained on %d examples; this run trains "
-            "on %d.",
+            "--init_checkpoint=%s was trained on %d examples, this run on %d.",
             *(first.path, before, reuse.num_examples(path)),
         )
         facts = [reuse.made_from(x) | _ANY_DATA for x in (trained, path)]
         # The same text has the same row.
         if facts[0] == facts[1] and files.exists(trained):
-            _log_new(folder, trained, train, scorer)
+            _log_new(trained, train, scorer)
     answers = first.has_heads(scorer.task.kind)
     return scorer.score(first.new_labels) if answers else {}
 
 
-def _log_new(
-    folder: str, trained: str, train: RecordFiles, scorer: TaskScorer
-) -> None:
+def _log_new(trained: str, train: RecordFiles, scorer: TaskScorer) -> None:
     """Logs which rows of each set another folder does not have."""
     learned = {row: label for _, row, label in _rows(trained)}
-    others = files.find_in(folder, "eval*.tf_record")
+    others = files.find_in(os.path.dirname(trained), "eval*.tf_record")
     known = learned.keys() | {x[1] for path in others for x in _rows(path)}
     sets = {scorer.task.train_sets[0]: train, **scorer.dev_files}
     labels = reuse.made_from(trained).get("labels") or ()
@@ -65,8 +61,7 @@ def _log_new(
         old = {i for i, row, _ in rows if row in learned} - new
         other = {i for i, row, x in rows if learned.get(row, x) != x} - new
         logging.info(
-            "%s set: %d examples, of which that run has learned %d%s, and %d "
-            "are new%s",
+            "%s set: of %d examples that run has learned %d%s; %d are new%s",
             *(name, len({i for i, *_ in rows}), len(old)),
             f" ({len(other)} with another label)" * (has_same and bool(other)),
             len(new),

@@ -89,10 +89,8 @@ class Finetuning:
             self.model.distillation = distillation
             self._weights = checkpoints.variables_by_name(self.model.layers)
             self._collector = OutputCollector(self.model)
-        self._batching = {
-            "trim": options.trim_batches and not is_tpu(self._strategy),
-            "num_choices": num_choices,
-        }
+        trims = options.trim_batches and not is_tpu(self._strategy)
+        self._batching = {"trim": trims, "num_choices": num_choices}
         names = ("group_by_length", "shuffle_window")
         self._order = {name: getattr(options, name) for name in names}
         self._make_batches = make_batches or functools.partial(

@@ -171,8 +171,7 @@ def _cell(answer: str | float) -> str:
 
 def _write_table(path: str, rows: Sequence[Sequence[Any]]) -> None:
     """Writes rows; "?" is half a pair of surrogates, which JSON can hold."""
-    text = tsv(rows).encode("utf-8", "replace")
-    files.write_text(path, text.decode("utf-8"))
+    files.write_text(path, tsv(rows).encode("utf-8", "replace").decode("utf-8"))
     logging.info("Wrote %s", path)
 
 

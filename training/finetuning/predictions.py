@@ -51,11 +51,8 @@ class ExampleScores:
         """
         values = dict(outputs)
         numbers = values.pop(EXAMPLE_NUMBER, None)
-        scores = cls(
-            labels=values.pop("label_ids"),
-            label_mask=values.pop("label_mask", None),
-            **values,
-        )
+        labels, mask = values.pop("label_ids"), values.pop("label_mask", None)
+        scores = cls(labels=labels, label_mask=mask, **values)
         if numbers is None:
             return scores
         predictions = pool(scores.predictions, numbers[:, 0], pooling, kind)
@@ -69,12 +66,9 @@ class ExampleScores:
         if calibration == Calibration():
             return self
         predictions = calibration.probabilities(self.predictions, kind)
-        return dataclasses.replace(
-            self,
-            predictions=predictions,
-            loss=_compare(predictions, self.labels, kind)[0],
-            thresholds=calibration.thresholds,
-        )
+        loss, _ = _compare(predictions, self.labels, kind)
+        how = {"loss": loss, "thresholds": calibration.thresholds}
+        return dataclasses.replace(self, predictions=predictions, **how)
 
     def summary(self, metric: str, batch_size: int) -> dict[str, float]:
         """Returns the original's figures, named as in `summary_names`.
@@ -86,18 +80,14 @@ class ExampleScores:
         Source: `run_classifier.model_fn_builder`, `Estimator.evaluate`.
         """
         starts = np.arange(0, len(self.loss), batch_size)
-        sums, weights = (
-            np.add.reduceat(x.astype(np.float64), starts)
-            for x in (self.loss, self.weight)
-        )
+        sums = np.add.reduceat(self.loss.astype(np.float64), starts)
+        weights = np.add.reduceat(self.weight.astype(np.float64), starts)
         counted = weights > 0
         means = sums[counted] / weights[counted]
         total = self.weight.sum(dtype=np.float64)
-        figures = (
-            losses.mean((self.score.sum(dtype=np.float64), total)),
-            losses.mean((sums.sum(), total)),
-            losses.mean((means.sum(), len(means))),
-        )
+        score = self.score.sum(dtype=np.float64)
+        pairs = (score, total), (sums.sum(), total), (means.sum(), len(means))
+        figures = map(losses.mean, pairs)
         return dict(zip(summary_names(metric), figures, strict=True))
 
 

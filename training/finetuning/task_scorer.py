@@ -141,8 +141,7 @@ class TaskScorer:
 
 def _steps(which: str, manager: CheckpointManager) -> list[int]:
     """The steps that `which` names; refuses those without a checkpoint."""
-    there = manager.steps()
-    asked = there
+    asked = there = manager.steps()
     if which != "all":
         asked = sorted({int(step) for step in which.split(",")})
     if not there or {*asked} - {*there}:
@@ -156,20 +155,17 @@ def _steps(which: str, manager: CheckpointManager) -> list[int]:
 
 def _gold(task: Task, set_name: str) -> Any:
     """The labels of a set; refuses one with unlabelled examples."""
-    gold = task.gold(set_name)
-    if gold is None:
+    if (gold := task.gold(set_name)) is None:
         raise ValueError(
             f"--task_name={task.name}: some examples of the {set_name} set "
-            "have no label, so there is nothing to score; leave out --do_eval, "
-            "or label them."
+            "have no label to score by; leave out --do_eval, or label them."
         )
     if task.kind in calibration.KINDS:
         is_there = metrics.columns(gold, len(task.labels)).any(axis=0)
         pairs = zip(task.labels, is_there, strict=True)
         if missing := [label for label, is_in in pairs if not is_in]:
             logging.warning(
-                "The %s set has no row of the labels %s.",
-                *(set_name, ", ".join(missing)),
+                "The %s set lacks the labels %s.", set_name, ", ".join(missing)
             )
     return gold
 

@@ -93,8 +93,7 @@ class CheckpointManager:
           ValueError: every checkpoint is damaged, or one does not fit the
             model.
         """
-        steps = self._steps_up_to_latest()
-        if not steps:
+        if not (steps := self._steps_up_to_latest()):
             return ResumePoint(0)
         self._warn_of_others(steps[-1])
         for step in reversed(steps):
@@ -138,8 +137,7 @@ class CheckpointManager:
     def _require_fit(self, checkpoint, variables) -> list[str]:
         """Refuses another model's checkpoint; returns the missing names."""
         report = compare(checkpoint, variables)
-        lines = report.misshapen.values()
-        wrong = [*lines, *filter(is_weight, report.missing)]
+        wrong = [*report.misshapen.values(), *filter(is_weight, report.missing)]
         if wrong:
             raise ValueError(
                 f"{self._dir} holds a run of another model: "
@@ -151,11 +149,9 @@ class CheckpointManager:
     def _warn_of_others(self, latest: int) -> None:
         """Warns if the `checkpoint` file passes over steps, or is damaged."""
         name = tf1.latest_name(self._dir)
-        later = [str(step) for step in self.steps() if step > latest]
-        if later:
+        if later := [str(step) for step in self.steps() if step > latest]:
             logging.warning(
-                "%s: its `checkpoint` file names step %d; later ones (%s) are "
-                "passed over.",
+                "%s: its `checkpoint` file names step %d and passes over %s.",
                 *(self._dir, latest, ", ".join(later)),
             )
         elif name not in (None, f"model.ckpt-{latest}"):
@@ -199,8 +195,7 @@ class CheckpointManager:
         if others := own[:-1]:
             self._keep(sorted({*steps}.difference(others)), steps)
             logging.info(
-                "Removed the checkpoints of steps %s, which "
-                "--keep_checkpoint_max=%d would have kept.",
+                "Removed checkpoints %s; --keep_checkpoint_max=%d keeps them.",
                 *(", ".join(map(str, others)), _USUAL_NUMBER),
             )
 
@@ -243,9 +238,8 @@ class CheckpointManager:
 
         `saves` is how many checkpoints the run writes; 0 = unknown.
         """
-        mb = 1e-6 * sum(
-            v.dtype.size * v.shape.num_elements() for v in variables.values()
-        )
+        values = variables.values()
+        mb = 1e-6 * sum(v.dtype.size * v.shape.num_elements() for v in values)
         # A new checkpoint is complete before the oldest one is removed.
         most = [n for n in (saves, self._keep_max and self._keep_max + 1) if n]
         number = min(most, default=0)

@@ -38,8 +38,7 @@ class MetricLog:
         self._sums = self._sums + metrics.sum(axis=0, dtype=np.float64)
         self._steps += len(metrics)
         self._seconds += seconds
-        means = map(losses.mean, self._sums)
-        values = dict(zip(names, means, strict=True))
+        values = dict(zip(names, map(losses.mean, self._sums), strict=True))
         values["learning_rate"] = float(metrics[-1, -1, 0])
         rate = self._steps / self._seconds
         values["examples/sec"] = rate * self._options.train_batch_size
@@ -59,8 +58,7 @@ class MetricLog:
 
         Returns what it raised, with a note for the user.
         """
-        on_step = self._options.on_step
-        if not on_step:
+        if not (on_step := self._options.on_step):
             return None
         first = last_step - len(metrics) + 1
         for step, row in enumerate(metrics, start=first):

@@ -27,14 +27,12 @@ class LossScale:
     def __init__(self):
         # Every replica computes the same values.
         one_of_them = tf.VariableAggregation.ONLY_FIRST_REPLICA
-        self.value, self._good_steps = (
-            tf.Variable(start, trainable=False, aggregation=one_of_them)
-            for start in (START, 0.0)
-        )
+        starts = {LOSS_SCALE: START, LOSS_SCALE_GOOD_STEPS: 0.0}
         self.saved = {
-            LOSS_SCALE: self.value,
-            LOSS_SCALE_GOOD_STEPS: self._good_steps,
+            name: tf.Variable(start, trainable=False, aggregation=one_of_them)
+            for name, start in starts.items()
         }
+        self.value, self._good_steps = self.saved.values()
 
     def update(self, finite: tf.Tensor) -> None:
         """Counts an update; call it in replica context.

@@ -59,5 +59,4 @@ class Muon(optimizers.AdamWeightDecay):
 
     def rule_of(self, name):
         """Returns Muon's rule for a kernel."""
-        is_kernel = name.endswith("/kernel")
-        return muon_update if is_kernel else self.new_values
+        return muon_update if name.endswith("/kernel") else self.new_values

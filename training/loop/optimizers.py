@@ -5,7 +5,6 @@ Pure functions for the arithmetic, one thin class for the state.
 
 import contextlib
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -66,7 +65,7 @@ def adam_update(
 
 def is_decayed(name: str) -> bool:
     """Whether weight decay applies to the variable of this full name."""
-    return not any(re.search(pattern, name) for pattern in NOT_DECAYED)
+    return not any(part in name for part in NOT_DECAYED)
 
 
 class AdamWeightDecay:

@@ -28,8 +28,7 @@ def learning_rate(step: tf.Tensor, options: TrainOptions) -> tf.Tensor:
     done, end = tf.cast(step, tf.float32), options.num_train_steps
     share = tf.minimum(done, end) / float(end)
     decayed = options.learning_rate * (1.0 - share)
-    warmup = options.num_warmup_steps
-    if not warmup:
+    if not (warmup := options.num_warmup_steps):
         return decayed
     warming = options.learning_rate * (done / float(warmup))
     return tf.where(done < warmup, warming, decayed)

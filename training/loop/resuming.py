@@ -32,8 +32,7 @@ def resume(
     if before.global_step:
         point = _resumed(before, options, start)
     else:
-        first_step = _continue(saved, options)
-        point = start._replace(global_step=first_step)
+        point = start._replace(global_step=_continue(saved, options))
     _check_workers(point, saved)
     return point
 
@@ -46,7 +45,7 @@ def _resumed(
     # It began with its own weights, whatever a later command names.
     origins = ("init_checkpoint", "continue_from") if before.settings else ()
     now = {n: x for n, x in start.settings.items() if n not in origins}
-    _warn_of_changes(before, options, start._replace(settings=now))
+    _compare(before, start._replace(settings=now), options.output_dir)
     step, seen = before.global_step, before.examples_seen
     logging.info("Resuming %s at step %d.", options.output_dir, step)
     prefix = CheckpointManager(options.output_dir).prefix(step)
@@ -66,9 +65,7 @@ def _resumed(
     )
 
 
-def _warn_of_changes(
-    before: ResumePoint, options: TrainOptions, start: ResumePoint
-) -> None:
+def _compare(before: ResumePoint, start: ResumePoint, folder: str) -> None:
     """Warns if the run goes on with another input or other settings."""
     order, rounding = "another order of the data", "another rounding"
     effects = {"seed": order, "num_examples": order, "arithmetic": rounding}
@@ -89,8 +86,7 @@ def _warn_of_changes(
             logging.warning(
                 "%s was trained with %s up to step %d: %s. To start from its "
                 "weights, give --init_checkpoint=%s and another --output_dir.",
-                *(options.output_dir, what, before.global_step),
-                *("; ".join(changed), options.output_dir),
+                *(folder, what, before.global_step, "; ".join(changed), folder),
             )
 
 
@@ -103,14 +99,13 @@ def _check_workers(point: ResumePoint, saved: Variables) -> None:
     for name in sorted(saved):
         value = np.ascontiguousarray(saved[name].numpy())
         weights = zlib.crc32(value.tobytes(), weights)
+    made_from = json.dumps(point.made_from, sort_keys=True)
     values = {
         "checkpoints of different steps": point.global_step,
         "different places in the training input": point.examples_seen,
         "different numbers of training examples": point.num_examples,
         "different weights": weights,
-        "different training data": zlib.crc32(
-            json.dumps(point.made_from, sort_keys=True).encode()
-        ),
+        "different training data": zlib.crc32(made_from.encode()),
     }
     found = all_workers(strategy, [*values.values()]).astype(int)
     for what, numbers in zip(values, found.T, strict=True):
@@ -139,16 +134,14 @@ def require_slots(point: ResumePoint, folder: str, flag: str = "") -> None:
     if point.is_stripped:
         raise ValueError(
             f"{flag}{folder} was finished with --strip_checkpoint, which "
-            "removed the optimizer slots, so training cannot go on. To start "
-            f"from its weights, give --init_checkpoint={folder} and another "
-            "--output_dir."
+            "removed the optimizer slots, so training cannot go on. Start from "
+            f"its weights: --init_checkpoint={folder} and another --output_dir."
         )
 
 
 def _continue(saved: Variables, options: TrainOptions) -> int:
     """Loads `continue_from`, if given; returns its step."""
-    folder = options.continue_from
-    if not folder:
+    if not (folder := options.continue_from):
         return 0
     point = CheckpointManager(folder).restore(saved)
     if not 0 < point.global_step < options.last_step:

@@ -280,7 +280,7 @@ def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, logged):
     manager.keep_latest()
     assert manager.steps() == [1, 3, 4]
     assert restored_step(manager) == 3
-    assert "the checkpoints of steps 2, which --keep_ch" in logged.text
+    assert "Removed checkpoints 2; --keep_checkpoint_max=5" in logged.text
 
 
 def test_checkpoints_that_an_earlier_command_kept_are_not_removed_in_silence(
