@@ -55,8 +55,7 @@ def _add_positions(model: ChangedModel, number: int) -> None:
             "Positions %d to %d repeat positions 0 to %d; train on long texts "
             "before you rely on them, with --max_seq_length up to %d. "
             "Attention takes %.1f times the memory and time there.",
-            *(before, number - 1, before - 1, number),
-            (number / before) ** 2,
+            *(before, number - 1, before - 1, number, (number / before) ** 2),
         )
 
 
@@ -162,8 +161,7 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
     model.values = values
     model.resize(num_hidden_layers=len(layers))
     logging.info(
-        "Layers 0 to %d were layers %s of %d. Train before you rely on "
-        "the model.",
+        "Layers 0 to %d were layers %s of %d. Train the model before its use.",
         *(len(layers) - 1, ", ".join(map(str, layers)), before),
     )
 
@@ -201,11 +199,10 @@ def _keep_words(model: ChangedModel) -> None:
     rows = sorted(ids[token] for token in kept)
     share = sum(counts[t] for t in kept) / max(1, counts.total())
     logging.info(
-        "%d of %d wordpieces are kept: %d special tokens and words of "
-        "--extra_words, %d single characters, %d more that the text uses: "
-        "%.2f %% of the text's; the rest become shorter ones.",
-        *(len(kept), len(ids), len(special), len(single)),
-        *(len(kept) - len(stay), 100 * share),
+        f"{len(kept)} of {len(ids)} wordpieces are kept: {len(special)} "
+        f"special tokens and words of --extra_words, {len(single)} single "
+        f"characters, {len(kept) - len(stay)} more that the text uses: "
+        f"{100 * share:.2f} % of the text's; the rest become shorter ones."
     )
     model.take(TOKENS, [[row] for row in rows])
     model.tokens = [model.tokens[row] for row in rows]
