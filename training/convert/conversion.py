@@ -73,14 +73,10 @@ def run(options: ConversionOptions) -> None:
         _write_tokenizer(staging, model)
         _write_form(staging, model, target)
         _copy_calibration(staging, model)
-        if target == "original":
-            _write_original(staging, model)
-        else:
-            _write_huggingface(staging, model)
-        if is_empty:
-            _move_files(staging, path)
-        else:
-            files.rename(staging, path)
+        write = _write_original if target == "original" else _write_huggingface
+        write(staging, model)
+        move = _move_files if is_empty else files.rename
+        move(staging, path)
     finally:
         with contextlib.suppress(tf.errors.OpError):
             tf.io.gfile.rmtree(staging)

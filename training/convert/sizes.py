@@ -147,9 +147,8 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
         layers = evenly(layers[0], of=before)
     if len({*layers} & {*range(before)}) < len(layers):
         raise ValueError(
-            f"--keep_layers={','.join(map(str, layers))}; the model has "
-            f"the layers 0 to {before - 1}: name some of them, each once, "
-            f"or one number of layers, 1 to {before}."
+            f"--keep_layers={','.join(map(str, layers))}; name some of the "
+            f"layers 0 to {before - 1}, each once, or how many, 1 to {before}."
         )
     number_of = {str(old): str(new) for new, old in enumerate(layers)}
     values = {}
