@@ -12,8 +12,7 @@ from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer_files import TokenizerSettings
 from modeling import checkpoints
 from modeling.bert import BertModel
-from modeling.checkpoints import model_folder
-from modeling.checkpoints.huggingface_names import of_encoder
+from modeling.checkpoints import huggingface_names, model_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.config import BertConfig
 from training.config.conversion_options import ConversionOptions
@@ -174,7 +173,7 @@ def _choose_part(model: ChangedModel) -> None:
         return
     model.is_generator = True
     model.values = {
-        of_encoder(name): value
+        huggingface_names.of_encoder(name): value
         for name, value in model.values.items()
         if name.startswith((*GENERATOR, "electra/embeddings/"))
     }

@@ -51,22 +51,20 @@ def run(options: ConversionOptions) -> None:
     Raises ValueError or OSError if something is missing or has no counterpart,
     or output_dir holds files already; nothing was written then.
     """
-    output_dir = options.output_dir.rstrip("/") or "/"
+    path = options.output_dir.rstrip("/") or "/"
     found = changed_model.find(options)
     target = options.output_format or FORMATS[not found.is_huggingface]
-    is_there = files.exists(output_dir)
-    if is_there and (
-        not files.is_folder(output_dir) or tf.io.gfile.listdir(output_dir)
-    ):
+    is_empty = files.is_folder(path) and not tf.io.gfile.listdir(path)
+    if files.exists(path) and not is_empty:
         raise ValueError(
-            f"--output_dir={output_dir} is there already and not empty; "
+            f"--output_dir={path} is there already and not empty; "
             "nothing was written. Give a new folder; what has .incomplete- in "
             "its name is of a killed conversion, and may be removed."
         )
     # A new folder appears complete or not at all. An empty one stays, because
     # it may be a link, a mounted disk or the current folder. The temporary name
     # is random, so that no other user can put something else in its place.
-    name = os.path.join(output_dir, "model") if is_there else output_dir
+    name = os.path.join(path, "model") if is_empty else path
     staging = files.incomplete(name, secrets.token_hex(8))
     files.check_writable(staging)
     try:
@@ -75,19 +73,15 @@ def run(options: ConversionOptions) -> None:
         _write_tokenizer(staging, model)
         _write_form(staging, model, target)
         _copy_calibration(staging, model)
-        if target == "original":
-            _write_original(staging, model)
-        else:
-            _write_huggingface(staging, model)
-        if is_there:
-            _move_files(staging, output_dir)
-        else:
-            files.rename(staging, output_dir)
+        write = _write_original if target == "original" else _write_huggingface
+        write(staging, model)
+        move = _move_files if is_empty else files.rename
+        move(staging, path)
     finally:
         with contextlib.suppress(tf.errors.OpError):
             tf.io.gfile.rmtree(staging)
-    names = ", ".join(sorted(tf.io.gfile.listdir(output_dir)))
-    logging.info("%s holds %s.", output_dir, names)
+    names = ", ".join(sorted(tf.io.gfile.listdir(path)))
+    logging.info("%s holds %s.", path, names)
 
 
 def _move_files(source: str, folder: str) -> None:
@@ -104,8 +98,8 @@ def _write_original(folder: str, model: ChangedModel) -> None:
     names = [n for n in model.values if huggingface_names.their_name(ours(n))]
     if left_out := sorted(model.values.keys() - {*names}):
         logging.warning(
-            "%d tensors have no counterpart and are left out: %s",
-            *(len(left_out), ", ".join(left_out)),
+            f"{len(left_out)} tensors have no counterpart and are left out: "
+            f"{', '.join(left_out)}"
         )
     config_file = os.path.join(folder, model_folder.CONFIG)
     files.write_text(config_file, model.config.to_json_string())
@@ -129,9 +123,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     of_all = model.values.items()
     weights = {n: x for n, x in of_all if not n.startswith(left_out)}
     if len(weights) < len(model.values):
-        logging.info(
-            "The generator is left out; --electra_part=generator converts it."
-        )
+        logging.info("The generator is left out, see --electra_part=generator.")
     if model.is_generator and model.config.hidden_act != "gelu_exact":
         raise ValueError(
             f"hidden_act is {model.config.hidden_act!r}, but a generator of "
@@ -267,9 +259,8 @@ def _copy_calibration(folder: str, model: ChangedModel) -> None:
         return
     if model.options.keep_layers or model.options.keep_words:
         logging.warning(
-            "%s is left out, because the smaller model answers differently; "
-            "fit it again with --do_eval --calibrate.",
-            path,
+            f"{path} is left out, because the smaller model answers "
+            "differently; fit it again with --do_eval --calibrate."
         )
     elif model.kind == model.found.kind:
         # Its hash says whether it belongs to these weights.

@@ -55,8 +55,7 @@ def _add_positions(model: ChangedModel, number: int) -> None:
             "Positions %d to %d repeat positions 0 to %d; train on long texts "
             "before you rely on them, with --max_seq_length up to %d. "
             "Attention takes %.1f times the memory and time there.",
-            *(before, number - 1, before - 1, number),
-            (number / before) ** 2,
+            *(before, number - 1, before - 1, number, (number / before) ** 2),
         )
 
 
@@ -148,9 +147,8 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
         layers = evenly(layers[0], of=before)
     if len({*layers} & {*range(before)}) < len(layers):
         raise ValueError(
-            f"--keep_layers={','.join(map(str, layers))}; the model has "
-            f"the layers 0 to {before - 1}: name some of them, each once, "
-            f"or one number of layers, 1 to {before}."
+            f"--keep_layers={','.join(map(str, layers))}; name some of the "
+            f"layers 0 to {before - 1}, each once, or how many, 1 to {before}."
         )
     number_of = {str(old): str(new) for new, old in enumerate(layers)}
     values = {}
@@ -162,8 +160,7 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
     model.values = values
     model.resize(num_hidden_layers=len(layers))
     logging.info(
-        "Layers 0 to %d were layers %s of %d. Train before you rely on "
-        "the model.",
+        "Layers 0 to %d were layers %s of %d. Train the model before its use.",
         *(len(layers) - 1, ", ".join(map(str, layers)), before),
     )
 
@@ -201,11 +198,10 @@ def _keep_words(model: ChangedModel) -> None:
     rows = sorted(ids[token] for token in kept)
     share = sum(counts[t] for t in kept) / max(1, counts.total())
     logging.info(
-        "%d of %d wordpieces are kept: %d special tokens and words of "
-        "--extra_words, %d single characters, %d more that the text uses: "
-        "%.2f %% of the text's; the rest become shorter ones.",
-        *(len(kept), len(ids), len(special), len(single)),
-        *(len(kept) - len(stay), 100 * share),
+        f"{len(kept)} of {len(ids)} wordpieces are kept: {len(special)} "
+        f"special tokens and words of --extra_words, {len(single)} single "
+        f"characters, {len(kept) - len(stay)} more that the text uses: "
+        f"{100 * share:.2f} % of the text's; the rest become shorter ones."
     )
     model.take(TOKENS, [[row] for row in rows])
     model.tokens = [model.tokens[row] for row in rows]

@@ -96,9 +96,7 @@ def masked(texts: list[Any]) -> list[Any]:
     return texts
 
 
-def fillings(
-    number: int, text: str, answer: dict[str, Any]
-) -> list[list[dict[str, Any]]]:
+def fillings(number: int, text: str, answer: dict) -> list[list[dict]]:
     """Returns token and score of the fillings of each [MASK] of a text.
 
     Raises ValueError, with the text's `number`, if a [MASK] is behind the end

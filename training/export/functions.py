@@ -24,9 +24,7 @@ def as_function(function: Callable[..., Tensors], *specs: Any) -> Callable:
     return tf.function(served, input_signature=specs, autograph=False)
 
 
-def of_texts(
-    function: Callable[..., Tensors], **sample: Any
-) -> tuple[Callable, dict[str, Any]]:
+def of_texts(function: Callable, **sample: Any) -> tuple[Callable, dict]:
     """Returns a `tf.function` of strings in the sample's form, and the sample.
 
     The first axis has any size B; the graph refuses tensors with different B.
@@ -38,12 +36,10 @@ def of_texts(
     return as_function(function, *specs), sample
 
 
-def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:
-    """Adds a value behind [B, S, ...] values until S is `size`."""
-    missing = size - tf.shape(values)[1]
-    others = [[0, 0]] * (values.shape.rank - 2)
-    paddings = [[0, 0], [0, missing], *others]
-    return tf.pad(values, paddings, constant_values=value)
+def padded(values: tf.Tensor, mask: tf.Tensor, value: float = 0.0) -> tf.Tensor:
+    """Adds a value behind [B, S, L] values until S is that of a mask [B, S]."""
+    missing = tf.shape(mask)[1] - tf.shape(values)[1]
+    return tf.pad(values, [[0, 0], [0, missing], [0, 0]], constant_values=value)
 
 
 def checked(tensors: Tensors, checks: Iterable[tuple[Any, ...]]) -> Tensors:

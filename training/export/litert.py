@@ -18,9 +18,8 @@ from absl import logging
 from data.storage import files, json_files
 from data.text.packing import INPUTS
 from modeling import kernels
-from training.export import litert_model
 from training.export.functions import save
-from training.export.litert_model import FLOAT, INT8, SCORES, SIGNATURE
+from training.export.litert_model import CARD, FLOAT, INT8, SCORES, SIGNATURE
 from training.export.serving import Serving
 
 # Kind -> what its model computes: S wordpieces, L labels, H hidden.
@@ -48,9 +47,7 @@ def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
     with tempfile.TemporaryDirectory() as source:
         save(source, serving.weights, {SIGNATURE: function_of(serving)})
         for name in (FLOAT, INT8):
-            converter = tf.lite.TFLiteConverter.from_saved_model(
-                source, signature_keys=[SIGNATURE]
-            )
+            converter = tf.lite.TFLiteConverter.from_saved_model(source)
             if name == INT8:
                 converter.optimizations = [tf.lite.Optimize.DEFAULT]
             content = converter.convert()
@@ -70,7 +67,7 @@ def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
         "figures": figures,
         "files": sizes,
     }
-    json_files.write_json(os.path.join(folder, litert_model.CARD), card)
+    json_files.write_json(os.path.join(folder, CARD), card)
 
 
 def function_of(serving: Serving) -> Callable:

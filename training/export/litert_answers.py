@@ -4,22 +4,16 @@ Axes: N rows, S wordpieces, L labels.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from absl import logging
 
-from data import settings
-from data.calibration import Calibration, decide
-from data.finetuning.feature_options import FeatureOptions
-from data.finetuning.features import Converter
-from data.finetuning.long_text import pool
-from data.squad import answers
-from data.squad.articles import SquadArticles
-from data.squad.examples import read_examples
+from data import calibration, settings
+from data.finetuning import feature_options, features, long_text
+from data.squad import answers, articles, examples, windows
 from data.squad.window_options import AnswerOptions, WindowOptions
-from data.squad.windows import convert_examples
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer
@@ -53,7 +47,6 @@ class LiteAnswers:
     """
 
     names: tuple[str, ...] = ("text",)
-    answer: Callable[..., dict[str, Any]]
 
     def __init__(self, model: LiteModel, said: dict[str, Any]):
         self.kind, self._model, self._said = said["kind"], model, said
@@ -78,14 +71,14 @@ class _Classifier(LiteAnswers):
         super().__init__(model, said)
         if said["is_pair"]:
             self.names = "text_a", "text_b"
-        self._calibration = Calibration(**model.card["calibration"])
-        options = settings.make(FeatureOptions, said)
-        self._converter = Converter(self._tokenizer, options)
+        self._calibration = calibration.Calibration(**model.card["calibration"])
+        options = settings.make(feature_options.FeatureOptions, said)
+        self._converter = features.Converter(self._tokenizer, options)
 
     def answer(self, *texts):
         found = np.stack([x for _, x in self._rows(InputExample("", *texts))])
         numbers = np.zeros(len(found), int)
-        found = pool(found, numbers, self._said["pooling"], self.kind)
+        found = long_text.pool(found, numbers, self._said["pooling"], self.kind)
         if self.kind == "regression":
             return {"score": float(found[0, 0])}
         found = self._calibration.probabilities(found, self.kind)
@@ -93,7 +86,7 @@ class _Classifier(LiteAnswers):
         answer = {"labels": labels, "probabilities": found[0].tolist()}
         if self.kind == "multilabel":
             return answer | ({"thresholds": thresholds} if thresholds else {})
-        (best,) = decide(self.kind, found, thresholds).tolist()
+        (best,) = calibration.decide(self.kind, found, thresholds).tolist()
         return answer | {"label": labels[best], "score": float(found[0, best])}
 
     def _rows(self, example: Example) -> Iterator[tuple[dict, np.ndarray]]:
@@ -107,18 +100,12 @@ class _Classifier(LiteAnswers):
 class _Tagger(_Classifier):
     def answer(self, text):
         spans = self._tokenizer.spans(text)
+        starts, ends = [start for start, _ in spans], [end for _, end in spans]
         words = [word for word, _ in self._tokenizer.words(text)]
-        labels, scores = self.label_words(words)
-        return {
-            "starts": [start for start, _ in spans],
-            "ends": [end for _, end in spans],
-            "label": labels,
-            "score": scores,
-        }
+        label, score = self.label_words(words)
+        return {"starts": starts, "ends": ends, "label": label, "score": score}
 
-    def label_words(
-        self, words: Sequence[str]
-    ) -> tuple[list[str], list[float]]:
+    def label_words(self, words: list[str]) -> tuple[list[str], list[float]]:
         """Returns the labels of a sentence's words, and their probabilities."""
         labels, scores = [], []
         rows = self._rows(TaggingExample("", words)) if words else ()
@@ -137,12 +124,13 @@ class _Reader(LiteAnswers):
         options = settings.make(AnswerOptions, self._said)
         asked = {"id": "", "question": question}
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
-        examples = read_examples(SquadArticles("", [("", content)], ""))
-        asked = [*convert_examples(examples, self._tokenizer, lengths)]
-        windows = asked[0][1]
-        shape = len(windows), lengths.max_seq_length, 2
+        article = articles.SquadArticles("", [("", content)], "")
+        found = examples.read_examples(article)
+        asked = [*windows.convert_examples(found, self._tokenizer, lengths)]
+        of_question = asked[0][1]
+        shape = len(of_question), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)
-        for scores, window in zip(logits, windows, strict=True):
+        for scores, window in zip(logits, of_question, strict=True):
             tokens = window.tokens
             segments = np.arange(len(tokens)) >= window.doc_offset
             scores[: len(tokens)] = self._model.scores(tokens, segments)

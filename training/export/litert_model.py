@@ -40,8 +40,7 @@ class LiteModel:
         known = self.card["files"].get(name, {}).get("sha256")
         if hashlib.sha256(content).hexdigest() != known:
             raise ValueError(
-                f"{path} is damaged, or not the file that {CARD} describes; "
-                f"{REMEDY}."
+                f"{path} is damaged, or not the one in {CARD}; {REMEDY}."
             )
         try:
             from ai_edge_litert.interpreter import Interpreter

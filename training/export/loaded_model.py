@@ -15,7 +15,8 @@ from training.export.span_signatures import SpanServing
 from training.export.task_signatures import TaskServing
 from training.export.vector_signatures import VectorServing
 from training.finetuning import calibrating
-from training.start import description, setup
+from training.start.description import Description, of_facts
+from training.start.setup import check_length
 
 TOP_K = 5
 _SERVINGS = (PretrainingServing, SpanServing, TaskServing, VectorServing)
@@ -46,9 +47,7 @@ def signatures_of(
     if top_k is not None and not 1 <= top_k <= most:
         raise ValueError(f"top_k is {top_k}, expected 1 to {most}.")
     described = describe(loaded, **settings)
-    setup.check_length(
-        described.max_seq_length, loaded.config, str(loaded.folder)
-    )
+    check_length(described.max_seq_length, loaded.config, loaded.folder)
     if described.kind == "span":
         described.windows.check_room()
     if described.kind in _PAIRS or getattr(described, "is_pair", False):
@@ -57,9 +56,7 @@ def signatures_of(
 
 
 def serving_of(
-    loaded: LoadedModel,
-    described: description.Description,
-    use_calibration: bool,
+    loaded: LoadedModel, described: Description, use_calibration: bool
 ) -> Serving:
     """Makes what a client can call, with the calibration in the folder."""
     found, weights = None, loaded.report.source
@@ -69,7 +66,7 @@ def serving_of(
     return serving(loaded.model, described, loaded.tokenizer.vocab, found)
 
 
-def describe(loaded: LoadedModel, **settings: Any) -> description.Description:
+def describe(loaded: LoadedModel, **settings: Any) -> Description:
     """Describes a model as its run did, else by the programs' defaults.
 
     `settings` replace fields; the usual stride is that of the new length.
@@ -84,7 +81,7 @@ def describe(loaded: LoadedModel, **settings: Any) -> description.Description:
         )
     facts["do_lower_case"] = loaded.tokenizer.basic_tokenizer.do_lower_case
     facts["never_split"] = loaded.tokenizer.never_split
-    described = description.of_facts(facts, loaded.folder)
+    described = of_facts(facts, loaded.folder)
     if long_text := described.options().get("long_text"):
         length = settings.get("max_seq_length", described.max_seq_length)
         settings["stride"] = long_text.stride_of(length)

@@ -15,10 +15,7 @@ _SHOWN = 8  # ids of a row
 _SHOWN_FIRST = ("serve_text", "serve_ids", "serve_examples")
 
 _NEEDS = "The graph has operations of TensorFlow alone, which any server has"
-_NEEDS_TEXT = (
-    "`serve_text` has operations of TensorFlow Text in its graph, which the\n"
-    "server must be built with"
-)
+_NEEDS_TEXT = "`serve_text` needs a server that is built with TensorFlow Text"
 _CARD = pathlib.Path(__file__).with_name("model_card.md")
 
 

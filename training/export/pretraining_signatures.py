@@ -82,18 +82,17 @@ class PretrainingServing(Serving):
         return found
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
-        is_mask = rows["input_ids"] == self._vocab[_MASK]
-        is_mask &= rows["input_mask"] > 0
-        shape = tf.shape(is_mask)
-        places = tf.ones_like(rows["input_ids"]) * tf.range(shape[1])
+        ids = rows["input_ids"]
+        is_mask = (ids == self._vocab[_MASK]) & (rows["input_mask"] > 0)
+        places = tf.ones_like(ids) * tf.range(tf.shape(ids)[1])
         positions = tf.ragged.boolean_mask(places, is_mask).to_tensor(-1)
         asked = {"masked_lm_positions": tf.maximum(positions, 0)}
         logits, next_sentence = self._model.logits(rows | asked)
         top_k = self.description.top_k
-        found, ids = tf.math.top_k(tf.nn.softmax(logits), top_k)
-        shape = [shape[0], tf.shape(positions)[1], top_k]
+        found, best = tf.math.top_k(tf.nn.softmax(logits), top_k)
+        shape = [tf.shape(ids)[0], tf.shape(positions)[1], top_k]
         exists = positions[:, :, tf.newaxis] >= 0
-        tokens = tf.gather(tf.constant(self._tokens), tf.reshape(ids, shape))
+        tokens = tf.gather(tf.constant(self._tokens), tf.reshape(best, shape))
         answers = {
             "positions": positions,
             "tokens": tf.where(exists, tokens, ""),

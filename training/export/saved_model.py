@@ -22,8 +22,7 @@ from absl import logging
 from data.records import tfrecord
 from data.settings import in_flag, names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
-from data.storage import files, manifests
-from data.storage.json_files import find_json
+from data.storage import files, json_files, manifests
 from data.tasks import task_names, task_options
 from modeling import checkpoints, loading
 from modeling.checkpoints import model_folder, tf1
@@ -85,7 +84,7 @@ def run(options: ExportOptions) -> str:
     output_dir = model_folder.chosen_trial(options.output_dir)
     serving = load(output_dir, options.precision, options.use_calibration)
     described = dataclasses.replace(serving.description, weights="")
-    _warn_of_other_model(options.export_dir, str(version - 1), described)
+    _warn_of_other_model(options.export_dir, str(version - 1), vars(described))
     vocab_file = description.vocab_of(output_dir)
     if is_litert:
         with _appears(folder) as temporary:
@@ -105,24 +104,21 @@ def run(options: ExportOptions) -> str:
     return folder
 
 
-def _warn_of_other_model(
-    export_dir: str, version: str, described: description.Description
-) -> None:
+def _warn_of_other_model(export_dir: str, version: str, now: dict) -> None:
     """Warns if a server would go on with another kind of answers."""
-    folder, now = os.path.join(export_dir, version), vars(described)
+    folder = os.path.join(export_dir, version)
     before, read = now, model_folder.read_description
     with contextlib.suppress(ValueError):  # damaged: a server has it already
         before = read(os.path.join(folder, "assets")) or read(folder) or now
     names = ("task_name", "kind", "is_pair", "labels")
-    old, new = (
-        {name: in_flag(facts.get(name)) for name in names}
-        for facts in (before, now)
-    )
-    if changed := manifests.changes(old, new):
+
+    def shown(facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: in_flag(facts.get(name)) for name in names}
+
+    if changed := manifests.changes(shown(before), shown(now)):
         logging.warning(
-            "--export_dir=%s: version %s is another model's (%s); a server "
-            "goes on with the new one.",
-            *(export_dir, version, "; ".join(changed)),
+            f"--export_dir={export_dir}: version {version} is another model's "
+            f"({'; '.join(changed)}); a server goes on with the new one."
         )
 
 
@@ -170,7 +166,7 @@ def _flags_of(folder: str, described: description.Description) -> dict:
     """Flag -> what a folder's model is made with."""
     form = VectorForm.find(folder)
     values = {**(vars(form) if form else {}), **vars(described)}
-    head = find_json(os.path.join(folder, model_folder.HEAD))
+    head = json_files.find_json(os.path.join(folder, model_folder.HEAD))
     values |= {"head": "linear"} | head | described.model
     if long_text := described.options().get("long_text"):  # a task's model
         values["long_text"] = long_text.mode
@@ -182,18 +178,15 @@ def _flags_of(folder: str, described: description.Description) -> dict:
     return values
 
 
-def write(
-    serving: Serving, exported: Signatures, card: str, folder: str
-) -> None:
+def write(serving: Serving, exported: Signatures, card: str, path: str) -> None:
     """Writes a SavedModel, its warm-up requests and its card."""
-    warm_up = os.path.join(folder, WARM_UP)
-    functions = {name: function for name, (function, _) in exported.items()}
-    save(folder, serving.weights, functions)
+    warm_up = os.path.join(path, WARM_UP)
+    save(path, serving.weights, {n: f for n, (f, _) in exported.items()})
     tf.io.gfile.makedirs(os.path.dirname(warm_up))
     with tfrecord.RecordWriter(warm_up) as writer:
         for name, (_, inputs) in exported.items():
             writer.write(requests.prediction_log(name, inputs))
-    files.write_text(os.path.join(folder, "README.md"), card)
+    files.write_text(os.path.join(path, "README.md"), card)
 
 
 @contextlib.contextmanager
@@ -225,11 +218,10 @@ def measure_error(
     padding left out. Raises ValueError if the records do not fit the model.
     """
     path = os.path.join(output_dir, "eval.tf_record")
-    inputs, name = [], "serve_examples"
-    if files.exists(path):
-        records = tfrecord.read_records(path)
-        inputs = list(itertools.islice(records, _MOST_COMPARED))
-        source = f"the first {len(inputs)} records of the dev set"
+    records = tfrecord.read_records(path) if files.exists(path) else ()
+    inputs = list(itertools.islice(records, _MOST_COMPARED))
+    source = f"the first {len(inputs)} records of the dev set"
+    name = "serve_examples"
     if not inputs:
         rng = np.random.default_rng(0)
         inputs, name = exact.random_ids(rng, num_random), "serve_ids"
@@ -250,10 +242,8 @@ def measure_error(
         if "label" in a:
             same.append((a["label"] == b["label"]).numpy()[is_real])
     differences = np.concatenate(differences)
-    found = {
-        "largest difference": float(differences.max()),
-        "mean difference": float(differences.mean()),
-    }
+    found = {"largest difference": float(differences.max())}
+    found["mean difference"] = float(differences.mean())
     if same:
         found["share of equal labels"] = float(np.concatenate(same).mean())
     return found | {"compared": source}
@@ -261,26 +251,21 @@ def measure_error(
 
 def _data(output_dir: str) -> dict[str, Any]:
     """Returns what the manifests of a run's records say; {} = no records."""
-    found = {}
-    for folder in (output_dir, model_folder.chosen_trial(output_dir)):
-        for name in "train", "eval":
-            path = os.path.join(folder, f"{name}.tf_record")
-            path += files.MANIFEST_SUFFIX
-            if made := find_json(path, ("made_from", "report"), _REMEDY):
-                found[name] = {"examples": made["report"].get("num_examples")}
-                for key in ("data_sha256", "examples_sha256"):
-                    if key in made["made_from"]:
-                        shown = key.replace("_", " ")
-                        found[name][shown] = made["made_from"][key]
+    found, folders = {}, (output_dir, model_folder.chosen_trial(output_dir))
+    for folder, name in itertools.product(folders, ("train", "eval")):
+        path = os.path.join(folder, f"{name}.tf_record{files.MANIFEST_SUFFIX}")
+        if made := json_files.find_json(path, ("made_from", "report"), _REMEDY):
+            found[name] = {"examples": made["report"].get("num_examples")}
+            for key in ("data_sha256", "examples_sha256"):
+                if key in made["made_from"]:
+                    found[name][key.replace("_", " ")] = made["made_from"][key]
     return found
 
 
-def _metrics(
-    output_dir: str, described: description.Description
-) -> dict[str, Any]:
+def _metrics(output_dir: str, described: description.Description) -> dict:
     """Returns the metrics of a model's last evaluation; {} = none."""
     path = os.path.join(output_dir, "metrics.json")
-    found = find_json(path, remedy=_REMEDY)
+    found = json_files.find_json(path, remedy=_REMEDY)
     step = _OWN_WEIGHTS.fullmatch(described.weights)
     own = {**vars(described), "global_step": int(step[1])} if step else {}
     own.pop("save_best", "")  # which may be a shorter form of a metric's name
@@ -292,6 +277,5 @@ def _metrics(
                 *(path, name, found[name], value),
             )
             return {}
-    for name in ("details", "calibration"):
-        found.pop(name, None)  # too long for a card
-    return found
+    long = ("details", "calibration")  # for a card
+    return {name: value for name, value in found.items() if name not in long}

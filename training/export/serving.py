@@ -13,8 +13,7 @@ import tensorflow as tf
 
 from data.calibration import Calibration
 from data.records import feature_spec, reading
-from data.text.in_graph import packing
-from data.text.in_graph.tokenization import InGraphTokenizer
+from data.text.in_graph import packing, tokenization
 from data.text.packing import INPUTS
 from modeling import checkpoints
 from training.config.run_options import ServingOptions
@@ -85,7 +84,7 @@ class Serving(abc.ABC):
         self._layout = self._special | {"max_seq_length": length}
         whole = dict.fromkeys([*self.never_split, *description.never_split])
         lower = description.do_lower_case
-        self._tokenizer = InGraphTokenizer(vocab, lower, list(whole))
+        self._tokenizer = tokenization.InGraphTokenizer(vocab, lower, whole)
         choices = [model.num_labels] if description.kind == "choice" else []
         self._shape = [*choices, length]
         # Labels are not parsed.
@@ -97,11 +96,10 @@ class Serving(abc.ABC):
         self._answer = as_function(self._answer_rows, of_rows)
         ids = self.random_ids(np.random.default_rng(0), 1)
         sample = _named(ids, np.ones_like(ids), np.zeros_like(ids))
-        rows = as_function(self._serve_rows, *of_rows.values())
         records = self._records(sample)
         ids_alone = as_function(self._serve_ids, of_ids)
         self.exported: Signatures = {
-            DEFAULT: (rows, sample),
+            DEFAULT: (as_function(self._serve_rows, *of_rows.values()), sample),
             "serve_ids": (ids_alone, {"input_ids": ids}),
             "serve_examples": of_texts(self._serve_examples, examples=records),
             **self._text_signatures(),
@@ -206,11 +204,9 @@ class Serving(abc.ABC):
 
     def _pack(self, *texts: tf.Tensor) -> Tensors:
         """Tokenizes texts or pairs, and makes rows of them."""
-        return packing.pack(
-            *map(self._tokenizer.tokenize, texts),
-            cut=getattr(self.description, "cut", "longest"),
-            **self._layout,
-        )
+        pieces = map(self._tokenizer.tokenize, texts)
+        cut = getattr(self.description, "cut", "longest")
+        return packing.pack(*pieces, cut=cut, **self._layout)
 
     def _answer_rows(self, rows: Tensors) -> Tensors:
         """Answers rows, without computing the padding that all share.

@@ -46,11 +46,8 @@ class SpanServing(Serving):
         said = self.description
         nothing = ""
         if said.version_2_with_negative:
-            nothing = (
-                ' or says that there is none: the answer is "" if '
-                "`null_score_diff` is greater than "
-                f"{said.null_score_diff_threshold:g}"
-            )
+            over = f"`null_score_diff` > {said.null_score_diff_threshold:g}"
+            nothing = f' or says that there is none: the answer is "" if {over}'
         return (
             "BERT, fine-tuned on questions: it marks the answer in a text"
             f"{nothing}. A long text is read in windows of "
@@ -64,10 +61,9 @@ class SpanServing(Serving):
         return {"serve_text": of_texts(self._answer_texts, **texts)}
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
-        size = tf.shape(input_mask)[-1]
         # Differs from the original: padding that all rows share is not
         # computed, because that takes less time.
-        logits = padded(self._model.predict(rows), size, _NEVER)
+        logits = padded(self._model.predict(rows), input_mask, _NEVER)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
     def _answer_texts(self, question: tf.Tensor, context: tf.Tensor) -> Tensors:
@@ -93,12 +89,9 @@ class SpanServing(Serving):
         end = characters(ends.values, spans.last)
         texts = packing.substrings(context, start, end)
         probability, of_null = answers.probabilities(spans, texts, options)
-        best = {
-            "answer": texts[:, 0],
-            "start": start[:, 0],
-            "end": end[:, 0],
-            "probability": probability,
-        }
+        found = {"answer": texts, "start": start, "end": end}
+        best = {name: x[:, 0] for name, x in found.items()}
+        best["probability"] = probability
         if options.version_2_with_negative:
             return self._with_null(best, spans, of_null)
         return best

@@ -127,11 +127,8 @@ class TaskServing(Serving):
             found = self._tokenizer.tokenize_with_offsets(text)
             pieces, *places = tagging.words_of_pieces(*found, self._vocab)
             starts, ends = (place.to_tensor() for place in places)
-            return answer(pieces) | {
-                "words": packing.substrings(text, starts, ends),
-                "starts": starts,
-                "ends": ends,
-            }
+            found = {"words": packing.substrings(text, starts, ends)}
+            return answer(pieces) | found | {"starts": starts, "ends": ends}
 
         def serve_words(words):
             words = tf.RaggedTensor.from_tensor(words, padding="")
@@ -152,19 +149,16 @@ class TaskServing(Serving):
             rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
         predictions = self._model.predict(rows)
         if self.description.kind == "tagging":
-            size = tf.shape(input_mask)[-1]
-            predictions = functions.padded(predictions, size)
+            predictions = functions.padded(predictions, input_mask)
             # The mask also gives the result its static length.
             predictions *= tf.cast(input_mask, tf.float32)[:, :, tf.newaxis]
         return self._named(predictions)
 
     def _answer_words(self, pieces: tf.RaggedTensor) -> Tensors:
         """Answers sentences, [B, (words), (wordpieces)]."""
+        layout = self._layout | {"stride": self.description.stride}
         rows, label_mask = tagging.tagged_rows(
-            pieces,
-            unknown_id=self._vocab["[UNK]"],
-            stride=self.description.stride,
-            **self._layout,
+            pieces, unknown_id=self._vocab["[UNK]"], **layout
         )
         predictions = tf.boolean_mask(self._model.predict(rows), label_mask)
         sentences = pieces.with_values(predictions)
@@ -177,18 +171,14 @@ class TaskServing(Serving):
         if kind == "regression":
             return {"score": predictions[:, 0]}
         labels = tf.constant(self.description.labels)
-        count = tf.shape(predictions)[0]
         predictions = self._calibrated(predictions)
         thresholds = self.calibration.thresholds
-        named = {
-            "probabilities": predictions,
-            # One copy for each example: a server's JSON is a list of examples.
-            "labels": tf.repeat(labels[tf.newaxis], count, 0),
-        }
+        # One copy for each example: a server's JSON is a list of examples.
+        copies = tf.repeat(labels[tf.newaxis], tf.shape(predictions)[0], 0)
+        named = {"probabilities": predictions, "labels": copies}
         if kind == "multilabel":
             least = tf.zeros_like(predictions) + (thresholds or THRESHOLD)
-            is_above = predictions > least
-            chosen = tf.ragged.boolean_mask(named["labels"], is_above)
+            chosen = tf.ragged.boolean_mask(copies, predictions > least)
             if thresholds:
                 named["thresholds"] = least
             between = self.description.label_separator

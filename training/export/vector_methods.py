@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from training.export.asking import listed
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from modeling import LoadedModel
     from training.vectors.texts import TextVectors
 
@@ -39,7 +39,7 @@ class VectorMethods:
         layer_mix: str = "concat",
         batch_size: int = 32,
         **own: Any,
-    ) -> "np.ndarray":
+    ) -> np.ndarray:
         """Computes a vector of each text, as extract_features.py does.
 
         A model of sentence vectors, one of sentence-transformers too, computes
@@ -65,17 +65,14 @@ class VectorMethods:
         Raises:
           ValueError: an argument is wrong, or would be ignored.
         """
-        import numpy as np
-
         if pooling == "none":
             raise ValueError("pooling is 'none'; call encode_words for that.")
         texts = listed(texts)
-        options = _mixed(layers, layer_mix)
+        options = {"pooling": pooling} | _mixed(layers, layer_mix)
         if own or (self.kind == "vectors" and pooling is None):
             vectors = self._sentence_vectors()
-            given = {"pooling": pooling, **options}
             usual = {"pooling": None, "layers": (-1,), "layer_mix": "concat"}
-            if ignored := ", ".join(n for n in usual if given[n] != usual[n]):
+            if ignored := ", ".join(n for n in usual if options[n] != usual[n]):
                 raise ValueError(
                     f"encode would ignore {ignored}: without pooling, or with "
                     "prompt_name or vector_size, it computes the model's own "
@@ -135,7 +132,7 @@ class VectorMethods:
         layers: Sequence[int | str] = (-1,),
         layer_mix: str = "concat",
         batch_size: int = 32,
-    ) -> list[tuple[list[str], "np.ndarray"]]:
+    ) -> list[tuple[list[str], np.ndarray]]:
         """Computes a vector of each word, as extract_features.py does.
 
         Without `whole_words`, of each wordpiece. The other arguments are those
@@ -148,7 +145,7 @@ class VectorMethods:
 
     def attention(
         self, text: Text, layer: int = -1
-    ) -> tuple[list[str], "np.ndarray"]:
+    ) -> tuple[list[str], np.ndarray]:
         """Computes how much the wordpieces of one text attend to each other.
 
         The text is a string or a pair of strings; layer 0 is the first block,

@@ -11,8 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from data.progress import Progress
-from data.vectors import text_rows
-from data.vectors.text_rows import TextRow
+from data.vectors.text_rows import TextRow, pad_rows, windows
 from data.vectors.vector_files import LineVectors
 from modeling import pooling
 from modeling.bert import BertModel, BertOutput
@@ -107,10 +106,10 @@ class Extractor(Inference):
         rows' file) and `unit` are words for the log, which says how many rows
         were cut. Raises ValueError if there are not `count` rows.
         """
-        size, num_read, num_cut = self._batch_size, 0, 0
+        size, num_read, cut = self._batch_size, 0, 0
         longest = 0 if devices.is_tpu(self._strategy) else self._max_seq_length
         with Progress("extracting", total=count, unit=unit) as progress:
-            for window in text_rows.windows(rows, size, self.cost):
+            for window in windows(rows, size, self.cost):
                 yield from in_order(
                     window,
                     self._lines,
@@ -121,23 +120,22 @@ class Extractor(Inference):
                     strategy=self._strategy,
                 )
                 num_read += len(window)
-                num_cut += sum(row.num_lost > 0 for row in window)
+                cut += sum(row.num_lost > 0 for row in window)
         if num_read != count:
             raise ValueError(
                 f"{path} had {count} {unit} at first and {num_read} when "
                 "read again; give a file that stays as it is, not a pipe."
             )
-        if num_cut:
+        if cut:
             logging.warning(
-                "%d of %d %s were longer than --max_seq_length=%d wordpieces "
-                "and lost what did not fit.",
-                *(num_cut, count, unit, self._max_seq_length),
+                f"{cut} of {count} {unit} were longer than --max_seq_length="
+                f"{self._max_seq_length} wordpieces and lost what did not fit."
             )
 
     def attention(self, row: TextRow, layer: int) -> np.ndarray:
         """Attention maps of one block, float32 [N, S, S]."""
         length = len(row.input_ids)
-        batch = text_rows.pad_rows([row], batch_size=1, length=length)
+        batch = pad_rows([row], batch_size=1, length=length)
         maps = _encode(self.model, batch).attention_probs[layer][0]
         return tf.cast(maps, tf.float32).numpy()
 
@@ -148,7 +146,7 @@ class Extractor(Inference):
             parts = self._strategy.num_replicas_in_sync
             batch_size = -(-len(rows) // parts) * parts
             length = min(max(map(self._length, rows)), length)
-        return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
+        return pad_rows(rows, batch_size=batch_size, length=length)
 
     def _lines(self, rows: Sequence[TextRow]) -> list[LineVectors]:
         batch = self._pad(rows)
@@ -167,12 +165,11 @@ class Extractor(Inference):
         options = self._options
         output = _encode(self.model, batch)
         outputs = [output.layer(layer) for layer in options.layers]
-        vectors = pooling.mix_layers(outputs, options.layer_mix)
+        mixed = pooling.mix_layers(outputs, options.layer_mix)
         if options.whole_words:
-            vectors = pooling.word_means(vectors, batch["word_ids"])
+            vectors = pooling.word_means(mixed, batch["word_ids"])
         else:
-            mask = batch["input_mask"]
-            vectors = pooling.pool(vectors, mask, options.pooling)
+            vectors = pooling.pool(mixed, batch["input_mask"], options.pooling)
         results = {"vectors": vectors}
         if options.attention:
             maps = [output.attention_probs[layer] for layer in options.layers]

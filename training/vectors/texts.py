@@ -3,10 +3,10 @@
 Axes: N heads, S wordpieces, H hidden, K numbers of a vector.
 """
 
-import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -47,12 +47,9 @@ class TextVectors:
         self.form = getattr(loaded.model, "form", None)
         self.max_seq_length = max_seq_length
         self._rows = RowMaker(loaded.tokenizer, max_seq_length)
+        make = partial(Extractor, loaded.encoder, max_seq_length=max_seq_length)
         # What computes by some options traces its graph once.
-        self._extractor = functools.cache(
-            lambda options, batch_size: Extractor(
-                loaded.encoder, options, max_seq_length, batch_size
-            )
-        )
+        self._extractor = cache(make)
 
     def lines(
         self, texts: Sequence[Any], batch_size: int, **options: Any
@@ -84,7 +81,7 @@ class TextVectors:
             check_layer("layers", layer, self.loaded.config.num_hidden_layers)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
-        return self._extractor(options, batch_size)
+        return self._extractor(options, batch_size=batch_size)
 
     def _row(self, text: Any, number: int) -> TextRow:
         """Tokenizes a text; refuses what is neither a string nor a pair."""
@@ -92,8 +89,7 @@ class TextVectors:
         is_text = isinstance(texts, tuple | list) and len(texts) in (1, 2)
         if not is_text or not all(isinstance(part, str) for part in texts):
             raise ValueError(
-                f"texts[{number}] is {text!r:.60}, expected a string or a pair "
-                "of strings."
+                f"texts[{number}] is {text!r:.60}, expected one or two strings."
             )
         if second := "".join(texts[1:]):
             require_pairs(self.loaded.config, f"texts[{number}]")
