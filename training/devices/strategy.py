@@ -150,7 +150,8 @@ def _connect(cluster: workers.Cluster) -> Strategy:
         raise ValueError(
             f"{cluster.names[cluster.index]} could not join the workers of "
             f"TF_CONFIG ({str(error).splitlines()[0]}). Its port must be free, "
-            "TF_CONFIG the same except for the index, TensorFlow not yet used."
+            "TF_CONFIG the same except for the index, and TensorFlow must not "
+            "have computed anything before."
         ) from error
 
 
@@ -228,8 +229,9 @@ def check_together(strategy: Strategy, point: str) -> None:
     if len(set(sums)) > 1:
         other = int(np.argmax(sums != sums[0]))
         raise ValueError(
-            f"worker {other} and the chief: only one reached {point}. Look at "
-            "their logs, then start all workers again with the same command."
+            f"worker {other} and the chief are at different points: one "
+            f"reached {point}, the other did not. Look at their logs, then "
+            "start all workers again with the same command."
         )
 
 

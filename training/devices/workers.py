@@ -232,8 +232,9 @@ def _watch(
                 f"{cluster.names[cluster.index]} has waited {waited / 60:.1f} "
                 f"minutes for the other workers, at {what}. One of them hangs, "
                 "or works alone for longer than --worker_timeout_minutes: the "
-                "one whose log ends otherwise. End it, then start all again "
-                "with the same commands; all resume from the last checkpoint."
+                "one whose log does not end with this message. End it, then "
+                "start all workers again with the same commands; the run "
+                "resumes from its last checkpoint."
             )
         now = time.monotonic()
         silent = unreachable(cluster)

@@ -144,7 +144,8 @@ class QuestionScorer:
         path = os.path.join(self._output_dir, window_options.THRESHOLD_FILE)
         if self._changed:
             logging.warning(
-                "This threshold is not in %s: --%s differs from the model's.",
+                "%s does not keep this threshold, because --%s differs from "
+                "the model's.",
                 *(path, " and --".join(self._changed)),
             )
         else:

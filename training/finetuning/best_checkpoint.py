@@ -84,7 +84,8 @@ class BestCheckpoint:
         self._finetuning, self._evaluate = finetuning, evaluate
         if not self.metric and files.exists(self._path):
             logging.warning(
-                "%s used --save_best; without it the last weights are used.",
+                "%s holds the choice of a run with --save_best; without this "
+                "flag the last weights are used, not the best.",
                 self._output_dir,
             )
         if train_files is None:
@@ -121,8 +122,9 @@ class BestCheckpoint:
             return self._finetuning.restore()
         if not self._record:
             raise ValueError(
-                f"--save_best={self.metric}: no {self._path}; train with this "
-                "flag (--do_train), or leave it out to use the last weights."
+                f"--save_best={self.metric}: {self._output_dir} holds no "
+                f"{_RECORD}; train with this flag (--do_train), or leave it "
+                "out to use the last weights."
             )
         step = self._record["step"]
         self._finetuning.load(self._best.prefix(step))
@@ -166,7 +168,9 @@ class BestCheckpoint:
             *(self._record["value"], self._record["step"]),
         )
         if stops := self._is_over(step):
-            logging.info("Stop: no better in %d evaluations.", self._patience)
+            logging.info(
+                "Stopping: no better in %d evaluations.", self._patience
+            )
         return stops
 
     def _require_same_dev(self) -> None:
@@ -178,8 +182,9 @@ class BestCheckpoint:
             changed += manifests.changes(old, known)
         if changed:
             raise ValueError(
-                f"{self._path}: the best were chosen on another dev set: "
-                f"{'; '.join(changed)}. Give that one, or another --output_dir."
+                f"{self._path}: the best weights were chosen on another dev "
+                f"set: {'; '.join(changed)}. Give that one, or another "
+                "--output_dir."
             )
 
     def _value(self, entry: Mapping[str, Any]) -> float:

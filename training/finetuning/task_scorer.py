@@ -141,7 +141,8 @@ class TaskScorer:
 
 def _steps(which: str, manager: CheckpointManager) -> list[int]:
     """The steps that `which` names; refuses those without a checkpoint."""
-    asked = there = manager.steps()
+    there = manager.steps()
+    asked = there
     if which != "all":
         asked = sorted({int(step) for step in which.split(",")})
     if not there or {*asked} - {*there}:
@@ -165,7 +166,8 @@ def _gold(task: Task, set_name: str) -> Any:
         pairs = zip(task.labels, is_there, strict=True)
         if missing := [label for label, is_in in pairs if not is_in]:
             logging.warning(
-                "The %s set lacks the labels %s.", set_name, ", ".join(missing)
+                "The %s set has no row of the labels %s.",
+                *(set_name, ", ".join(missing)),
             )
     return gold
 

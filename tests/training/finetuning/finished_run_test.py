@@ -232,5 +232,5 @@ def test_labels_without_a_row_in_a_dev_file_are_said(
     path.write_text("".join(rows))
     own = {"init_checkpoint": str(tmp_path / "out/model.ckpt-6")}
     run(own, do_train=False, do_predict=False)
-    assert "The dev set lacks the labels l1." in caplog.text
+    assert "The dev set has no row of the labels l1." in caplog.text
     assert "is not used" not in caplog.text  # no warning: they are
