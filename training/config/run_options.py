@@ -262,7 +262,9 @@ class ExportOptions(shared.Options):
     def _check(self) -> None:
         places = self.export_dir or self.output_dir, self.output_dir
         if len({*map(os.path.realpath, places)}) == 1:
-            raise ValueError("--do_export: give --export_dir, another folder.")
+            raise ValueError(
+                "--do_export: give --export_dir, a folder of its own."
+            )
         changed = self.serving.changed() or self.precision != "float32"
         if self.format == "litert" and changed:
             raise ValueError(

@@ -145,8 +145,9 @@ class Run:
             setup.check_same_model(folder, config)
         if options.strip_checkpoint and not options.do_train and not has_run:
             raise ValueError(
-                f"--strip_checkpoint, but --output_dir={folder} holds no "
-                "checkpoint; give that of a run, or train first (--do_train)."
+                "--strip_checkpoint strips the checkpoint of a run, but "
+                f"--output_dir={folder} holds none; give the --output_dir of a "
+                "run, or train first (--do_train)."
             )
         if options.strip_checkpoint and STRIPPED_NAME in origin:
             raise ValueError(
