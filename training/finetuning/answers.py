@@ -189,7 +189,8 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
         return saved and saved | {name: float(saved[name])}
     except (ValueError, TypeError):
         raise ValueError(
-            f"{path} is damaged: {name}={saved[name]!r} is no number; {remedy}."
+            f"{path} is damaged: {name} is {saved[name]!r}, expected a number; "
+            f"{remedy}."
         ) from None
 
 
