@@ -66,9 +66,12 @@ class ExampleScores:
         if calibration == Calibration():
             return self
         predictions = calibration.probabilities(self.predictions, kind)
-        loss, _ = _compare(predictions, self.labels, kind)
-        how = {"loss": loss, "thresholds": calibration.thresholds}
-        return dataclasses.replace(self, predictions=predictions, **how)
+        return dataclasses.replace(
+            self,
+            predictions=predictions,
+            loss=_compare(predictions, self.labels, kind)[0],
+            thresholds=calibration.thresholds,
+        )
 
     def summary(self, metric: str, batch_size: int) -> dict[str, float]:
         """Returns the original's figures, named as in `summary_names`.

@@ -132,8 +132,9 @@ def train_vectors(
             source = options.train_set if name == "train" else options.dev_set
             columns = [*source.options.text_columns]
             columns += [source.options.label_column] * source.scored
-            how = {"drops": drops, "name": name}
-            rows[name] = python_rows.rows_of(table, columns, **how)
+            rows[name] = python_rows.rows_of(
+                table, columns, drops=drops, name=name
+            )
     with _written(rows, options, tables.keys()) as (output_dir, data_dir):
         paths = {name: _path(data_dir, name) for name in rows}
         options = options.replace(output_dir=output_dir, **_files_of(paths))

@@ -188,8 +188,12 @@ class Run:
         options, train = self._options, self._options.finetuning.train
         num_texts, distinct = len(options.train_columns), None
         if train_files and options.loss == "negatives":
-            how = {"batch_size": train.train_batch_size, "seed": train.seed}
-            distinct = DistinctBatches(train_files, num_texts=num_texts, **how)
+            distinct = DistinctBatches(
+                train_files,
+                num_texts=num_texts,
+                batch_size=train.train_batch_size,
+                seed=train.seed,
+            )
         batches = {"num_texts": num_texts, "distinct": distinct}
         return Finetuning(
             self._start,
