@@ -271,7 +271,7 @@ def test_a_run_that_went_back_has_no_metrics_of_later_weights(
     finished, options, made, caplog
 ):
     for path in finished.glob("model.ckpt-60.*"):
-        path.rename(str(path).replace("60", "20"))
+        path.rename(path.with_name(path.name.replace("60", "20")))
     (finished / "checkpoint").write_text(
         'model_checkpoint_path: "model.ckpt-20"\n'
     )
