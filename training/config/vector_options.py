@@ -178,7 +178,9 @@ class EncodingOptions(shared.Options):
         if path and not path.endswith(kinds):
             raise ValueError(f"--output_file={path}; use {' or '.join(kinds)}.")
         if len(columns) > 1:
-            raise ValueError(f"--text_columns={','.join(columns)}: give one.")
+            raise ValueError(
+                f"--text_columns={','.join(columns)}: give one column of texts."
+            )
 
     @property
     def column(self) -> str:
