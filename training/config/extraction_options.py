@@ -50,7 +50,9 @@ class VectorOptions(shared.Options):
             raise ValueError("--layers names no layer; give one, such as -1.")
         self._exclude("whole_words", "pooling")
         if self.attention and EMBEDDINGS in self.layers:
-            raise ValueError("--attention: embeddings have none; fix --layers.")
+            raise ValueError(
+                "--attention: the embeddings have none; change --layers."
+            )
 
     @property
     def layer_names(self) -> list[int | str | list]:

@@ -134,7 +134,9 @@ def _nearest(minutes: float, wordpieces: int) -> tuple[int, int]:
 
 def log_best_sizes(minutes: float, patterns: str | None) -> None:
     """Says which sizes fit the minutes and the text of records, if known."""
-    wordpieces = read_facts(patterns)[1] if minutes and patterns else None
+    if not (minutes and patterns):
+        return
+    _, wordpieces = read_facts(patterns)
     if wordpieces:
         measured = _nearest(minutes, wordpieces)
         logging.info(

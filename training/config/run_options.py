@@ -157,7 +157,7 @@ class TrainOptions(shared.Options):
     fuse: bool | None = optional(
         "[new] Compile operations between a training step's matrix products "
         "with XLA, for a second at each new length (a TPU always does so). "
-        "Same result except for rounding. Default: if training is long enough."
+        "Same result except for rounding. Default: where that saves time."
     )
     layerwise_lr_decay: float = setting(
         1.0,
