@@ -60,8 +60,7 @@ class MetricLog:
         """
         if not (on_step := self._options.on_step):
             return None
-        first = last_step - len(metrics) + 1
-        for step, row in enumerate(metrics, start=first):
+        for step, row in enumerate(metrics, last_step - len(metrics) + 1):
             values = dict(zip(names, map(losses.mean, row), strict=True))
             try:
                 on_step(step, values)
@@ -96,16 +95,19 @@ def read_points(folder: str) -> dict[str, dict[int, float]]:
 
     If a step was written twice, by a resumed run, the last value counts.
     """
+    paths = files.find_in(folder, "events.out.tfevents.*")
+    # The last may be written to now.
+    records = (x for path in paths for x in tfrecord.whole_records(path))
+    events = map(tf.compat.v1.Event.FromString, records)
     points = {}
-    for path in files.find_in(folder, "events.out.tfevents.*"):
-        for record in tfrecord.whole_records(path):  # it may be written to
-            event = tf.compat.v1.Event.FromString(record)
-            for value in event.summary.value:
-                number = np.float32(value.simple_value)  # the original's
-                if value.HasField("tensor"):
-                    number = tf.make_ndarray(value.tensor)
-                if number.dtype.kind == "f":  # not text
-                    points.setdefault(value.tag, {})[event.step] = float(number)
+    # By time, not by name: names of one second end in a count, and 10 < 9.
+    for event in sorted(events, key=lambda event: event.wall_time):
+        for value in event.summary.value:
+            number = np.float32(value.simple_value)  # the original's
+            if value.HasField("tensor"):
+                number = tf.make_ndarray(value.tensor)
+            if number.dtype.kind == "f":  # not text
+                points.setdefault(value.tag, {})[event.step] = float(number)
     return points
 
 
