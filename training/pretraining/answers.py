@@ -79,10 +79,8 @@ class Answers(Inference):
         queries: list[Query],
     ):
         super().__init__(model.layers[0].compute_dtype)
-        self._options = options
-        self._model = model
-        self._tokenizer = tokenizer
-        self._queries = queries
+        self._options, self._model = options, model
+        self._tokenizer, self._queries = tokenizer, queries
         masks = (len(query.masked_positions) for query in queries)
         self._max_predictions = max((1, *masks))
 

@@ -22,7 +22,7 @@ from training.loop.checkpointing import CheckpointManager
 from training.pretraining import text_size
 from training.start import description, remembered
 
-_LABELS = "next_sentence_labels"
+_LABELS, _ORDER = "next_sentence_labels", "sentence_order_prediction"
 # Flags without which the variables of a run's model are other ones.
 _OF_OBJECTIVE = ("objective", "generator_size")
 # Number of records of each file whose labels are read.
@@ -48,7 +48,6 @@ def open_records(
     """
     flag = "eval_file" if patterns == options.eval_file else "input_file"
     paths = files.expand_patterns(patterns, flag)
-    objective = objectives.get(options.objective)
     specs, skips = _specs(paths, options), options.skip_bad_records
     limits = {
         "input_ids": config.vocab_size,
@@ -68,7 +67,7 @@ def open_records(
             "damaged, and reports how much that is."
         ) from None
     no_pairs = ", no pairs"
-    if "next sentence" in objective.head_variables:
+    if "next sentence" in objectives.get(options.objective).head_variables:
         no_pairs += ": only masked LM is trained and measured"
     logging.info(
         "%s: %d files, %d examples%s.",
@@ -107,15 +106,19 @@ def _specs(
 def compare(train: RecordFiles, dev: RecordFiles) -> None:
     """Warns of an evaluation on records that are trained on.
 
-    Raises ValueError for an untrained next-sentence head with dev pairs.
+    Raises ValueError for dev pairs with labels that the run does not learn.
     """
     if {*train.paths} & {*dev.paths}:
         warn_of_trained_text()
-    if hold_pairs(dev) and not hold_pairs(train):
+    said = [of_manifest(x.paths[0]).get(_ORDER) for x in (train, dev)]
+    is_other = None not in said and said[0] != said[1]
+    if hold_pairs(dev) and (is_other or not hold_pairs(train)):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
-            f"but those of --input_file ({train.paths[0]}) are not. Give both "
-            "the same --next_sentence_prediction of create_pretraining_data.py."
+            f"those of --input_file ({train.paths[0]}) are none, or pairs with "
+            "another kind of labels. Give both the same "
+            f"--next_sentence_prediction and --{_ORDER} of "
+            "create_pretraining_data.py."
         )
 
 
@@ -275,8 +278,8 @@ def made_from(
         **options.objectives.arguments(options.objective),
     }
     if opened:
-        if vocab := of_manifest(opened.paths[0]).get("vocab_sha256"):
-            facts["vocab_sha256"] = vocab
+        said = of_manifest(opened.paths[0])
+        facts |= {x: said[x] for x in ("vocab_sha256", _ORDER) if said.get(x)}
         checksum = hashlib.sha256()
         for path in opened.paths:
             checksum.update(f"{files.size(path)} ".encode())

@@ -335,11 +335,11 @@ class Run:
         """Warns of an evaluation on the trained text, or by other settings."""
         options, before = self._options, self._start.manager.made_from()
         now = run_records.made_from(options, self._records.dev)
-        # In an evaluation, no row is short, and all positions are predicted.
-        for name in "short_rows_share", "num_predicted_positions":
-            now.pop(name, None)
-        for name in "vocab_sha256", "max_seq_length":  # compared already
-            now.pop(name, None)
+        # In an evaluation, no row is short, and all positions are predicted;
+        # the vocabulary and the length are compared already.
+        unused = {"short_rows_share", "num_predicted_positions"}
+        unused |= {"vocab_sha256", "max_seq_length"}
+        now = {name: x for name, x in now.items() if name not in unused}
         records = now.pop("records_sha256", "")
         if before and records == before.get("records_sha256"):
             run_records.warn_of_trained_text()
