@@ -279,7 +279,7 @@ def made_from(
     }
     if opened:
         said = of_manifest(opened.paths[0])
-        facts |= {x: said[x] for x in ("vocab_sha256", _ORDER) if said.get(x)}
+        facts |= {x: said[x] for x in ("vocab_sha256", _ORDER) if x in said}
         checksum = hashlib.sha256()
         for path in opened.paths:
             checksum.update(f"{files.size(path)} ".encode())

@@ -201,7 +201,7 @@ def test_pairs_whose_labels_mean_another_thing_are_told(
     with pytest.raises(ValueError, match="--sentence_order_prediction of"):
         pretraining.run(both)
     pretraining.run(both.replace(do_train=False))
-    assert "sentence_order_prediction None -> True" in caplog.text
+    assert "sentence_order_prediction False -> True" in caplog.text
 
 
 def test_what_an_earlier_command_left_does_not_describe_the_model(
