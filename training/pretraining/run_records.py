@@ -23,6 +23,8 @@ from training.pretraining import text_size
 from training.start import description, remembered
 
 _LABELS, _ORDER = "next_sentence_labels", "sentence_order_prediction"
+# What a manifest says of the text's wordpieces and labels.
+_OF_TEXT = ("vocab_sha256", "do_lower_case", _ORDER)
 # Flags without which the variables of a run's model are other ones.
 _OF_OBJECTIVE = ("objective", "generator_size")
 # Number of records of each file whose labels are read.
@@ -110,9 +112,8 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     """
     if {*train.paths} & {*dev.paths}:
         warn_of_trained_text()
-    said = [of_manifest(x.paths[0]).get(_ORDER) for x in (train, dev)]
-    is_other = None not in said and said[0] != said[1]
-    if hold_pairs(dev) and (is_other or not hold_pairs(train)):
+    said = {of_manifest(x.paths[0]).get(_ORDER) for x in (train, dev)} - {None}
+    if hold_pairs(dev) and (len(said) > 1 or not hold_pairs(train)):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
             f"those of --input_file ({train.paths[0]}) are none, or pairs with "
@@ -279,7 +280,7 @@ def made_from(
     }
     if opened:
         said = of_manifest(opened.paths[0])
-        facts |= {x: said[x] for x in ("vocab_sha256", _ORDER) if x in said}
+        facts |= {name: said[name] for name in _OF_TEXT if name in said}
         checksum = hashlib.sha256()
         for path in opened.paths:
             checksum.update(f"{files.size(path)} ".encode())

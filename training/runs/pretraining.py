@@ -335,16 +335,17 @@ class Run:
         """Warns of an evaluation on the trained text, or by other settings."""
         options, before = self._options, self._start.manager.made_from()
         now = run_records.made_from(options, self._records.dev)
-        # In an evaluation, no row is short, and all positions are predicted;
-        # the vocabulary and the length are compared already.
-        unused = {"short_rows_share", "num_predicted_positions"}
-        unused |= {"vocab_sha256", "max_seq_length"}
-        now = {name: x for name, x in now.items() if name not in unused}
-        records = now.pop("records_sha256", "")
-        if before and records == before.get("records_sha256"):
+        if before.get("records_sha256") == now.get("records_sha256", ""):
             run_records.warn_of_trained_text()
-        changed = manifests.changes({n: before.get(n) for n in now}, now)
-        if options.do_eval and before and changed:
+        # In an evaluation, no row is short, and all positions are predicted;
+        # the vocabulary and the length are compared already. What the run did
+        # not record is not compared.
+        unused = {"records_sha256", "short_rows_share", "vocab_sha256"}
+        unused |= {"num_predicted_positions", "max_seq_length"}
+        names = before.keys() & now.keys() - unused
+        facts = [{name: x[name] for name in names} for x in (before, now)]
+        changed = manifests.changes(*facts)
+        if options.do_eval and changed:
             logging.warning(
                 "%s was trained with other settings than this evaluation: %s. "
                 "Give the flags of its training to evaluate it alike.",

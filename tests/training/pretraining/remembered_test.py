@@ -192,16 +192,16 @@ def test_records_of_another_vocabulary_are_refused_wherever_they_are_read(
             pretraining.run(first.replace(**changes))
 
 
-def test_pairs_whose_labels_mean_another_thing_are_told(
+def test_records_of_another_case_or_kind_of_pairs_are_told(
     trained, vocab_file, tmp_path, caplog
 ):
-    how = {"do_lower_case": False, "sentence_order_prediction": True}
-    records = records_of(vocab_file, tmp_path, **how)
+    records = records_of(vocab_file, tmp_path, sentence_order_prediction=True)
     both = trained.replace(eval_file=records, do_eval=True)
     with pytest.raises(ValueError, match="--sentence_order_prediction of"):
         pretraining.run(both)
     pretraining.run(both.replace(do_train=False))
-    assert "sentence_order_prediction False -> True" in caplog.text
+    changed = "do_lower_case False -> True; sentence_order_prediction False ->"
+    assert changed in caplog.text
 
 
 def test_what_an_earlier_command_left_does_not_describe_the_model(
