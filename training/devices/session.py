@@ -35,8 +35,7 @@ def joined(
         raise ValueError("--output_dir is empty; give a folder (. = this one).")
     checkpoints.require_readable(output_dir)
     preemption.check()  # SIGTERM may have arrived while TensorFlow was loaded
-    cluster = strategy.cluster_of(options)
-    if not cluster:
+    if not (cluster := strategy.cluster_of(options)):
         with locks.sole_use(output_dir):
             yield output_dir
         return
@@ -64,8 +63,7 @@ def joined(
             # All workers have finished before the chief ends.
             strategy.check_together(devices, "the end")
     except tf.errors.OpError as error:
-        lost = _lost(cluster, error)
-        if lost is None:
+        if (lost := _lost(cluster, error)) is None:
             raise
         # sys.exit would let TensorFlow wait for the lost workers.
         workers.end_process(workers.lost_message(lost))

@@ -266,8 +266,7 @@ def _like_original(
     traced = function.get_concrete_function()
     specs = tf.nest.flatten(traced.structured_input_signature)
     is_span = serving.description.kind == "span"
-    takes_ids = len(specs) > 1
-    if takes_ids:
+    if takes_ids := len(specs) > 1:
         # Labels of any shape: one for a row, or one for each wordpiece.
         name, shape = ("unique_ids", [None]) if is_span else ("label_ids", None)
         specs.append(tf.TensorSpec(shape, tf.int32, name))

@@ -3,7 +3,6 @@
 import json
 import zlib
 
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -97,8 +96,7 @@ def _check_workers(point: ResumePoint, saved: Variables) -> None:
         return
     weights = 0
     for name in sorted(saved):
-        value = np.ascontiguousarray(saved[name].numpy())
-        weights = zlib.crc32(value.tobytes(), weights)
+        weights = zlib.crc32(saved[name].numpy().tobytes(), weights)
     made_from = json.dumps(point.made_from, sort_keys=True)
     values = {
         "checkpoints of different steps": point.global_step,

@@ -112,7 +112,8 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     """
     if {*train.paths} & {*dev.paths}:
         warn_of_trained_text()
-    said = {of_manifest(x.paths[0]).get(_ORDER) for x in (train, dev)} - {None}
+    sets = () if dev is train else (train, dev)
+    said = {of_manifest(x.paths[0]).get(_ORDER) for x in sets} - {None}
     if hold_pairs(dev) and (len(said) > 1 or not hold_pairs(train)):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "

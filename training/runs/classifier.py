@@ -149,9 +149,9 @@ class Run:
         is_other = not described and files.exists(said)  # of another model
         if not options.do_train and not is_other:
             path = os.path.join(options.output_dir, LABELS)
-            labels = files.read_lines(path) if files.exists(path) else None
-            labels = labels or getattr(described, "labels", ())
-            task.model_labels = tuple(labels)
+            kept = files.read_lines(path) if files.exists(path) else ()
+            # `Start` compares both.
+            task.model_labels = getattr(described, "labels", ()) or tuple(kept)
             task.train_separator = getattr(described, "separator", "")
         return task
 

@@ -141,8 +141,7 @@ def search(options: EncodingOptions, vectors: TextVectors) -> None:
 
 def _questions(options: EncodingOptions) -> list[list[str]]:
     texts = list(read_texts(options.input_file, options.column))
-    questions = [text for text in texts if text.strip()]
-    if not questions:
+    if not (questions := [text for text in texts if text.strip()]):
         raise ValueError(
             f"--input_file={options.input_file} has no questions; expected one "
             "on each line."

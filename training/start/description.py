@@ -317,8 +317,7 @@ def read(output_dir: str) -> Description:
     Raises ValueError if there is none, it is of another version, or the run is
     not finished.
     """
-    found = find(output_dir)
-    if not found:
+    if not (found := find(output_dir)):
         raise ValueError(
             f"{output_dir} has no task.json, which says what its model is for; "
             "give a finished run's --output_dir, or also the flags of its run."

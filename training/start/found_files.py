@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
+from data.records import reuse
 from data.settings import Settings
 from data.storage import files, outputs
 from data.text import tokenization, vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
+from training.loop.checkpointing import CheckpointManager
 from training.start import description, remembered
 from training.start.description import Description
 from training.start.setup import changes
@@ -62,7 +64,8 @@ def load_tokenizer(
 
     It must have `tokens`. A warning is logged if it was made for the other
     case. Raises FileNotFoundError if it is missing; ValueError if the name of
-    the checkpoint says the other case, or it is not the model's.
+    the checkpoint says the other case, or it is not the model's, or not that
+    of the run in output_dir.
     """
     path, lower = options.vocab_file, options.do_lower_case
     weights = source.folder.weights if source.folder else source.path
@@ -72,6 +75,14 @@ def load_tokenizer(
     vocabulary.require_tokens(vocab, tokens, path)
     vocabulary.require_size(vocab, path, config.vocab_size, config_file)
     vocabulary.warn_of_case(vocab, path, lower)
+    made_from = CheckpointManager(options.find("output_dir") or "").made_from()
+    now = reuse.tokenizer_facts(tokenizer)["vocab_sha256"]
+    # A pretraining records no `never_split`, and the checksum of a file.
+    if "never_split" in made_from and made_from["vocab_sha256"] != now:
+        raise ValueError(
+            f"--vocab_file={path} is not the vocabulary of the model in "
+            "--output_dir; put that back, or give it."
+        )
     return tokenizer
 
 
@@ -126,8 +137,7 @@ def _require_no_other_model(options: Settings, source: Source) -> None:
     # Differs from the original: it writes its own configuration beside such a
     # model, which then is read with the wrong one.
     output_dir = options.find("output_dir")
-    there = output_dir and model_folder.given_weights(output_dir)
-    if not there:
+    if not (there := output_dir and model_folder.given_weights(output_dir)):
         return
     source.require()
     used = source.folder.weights if source.folder else ""

@@ -208,8 +208,7 @@ class Start:
 
         Step 0 = there is none, and the weights are those of init_checkpoint.
         """
-        step = self.manager.restore(weights).global_step
-        if step:
+        if step := self.manager.restore(weights).global_step:
             logging.info("Using %s.", self.manager.prefix(step))
         return step
 

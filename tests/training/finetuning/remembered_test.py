@@ -400,3 +400,17 @@ def test_a_checkpoint_tells_of_lost_windows(trained, tmp_path):
         run(command.replace(long_text=LongTextOptions()))
     run(command.replace(do_eval=False))
     assert of_folder(tmp_path)["stride"] == 5
+
+
+def test_files_of_the_folder_that_were_exchanged_are_refused(trained, tmp_path):
+    folder, options = trained
+    for name, message in (
+        ("labels.txt", "holds a model of the labels"),
+        ("vocab.txt", "--vocab_file=.* not the vocabulary of the model"),
+    ):
+        out = shutil.copytree(folder / "out", tmp_path / name)
+        *lines, one, two = (out / name).read_text("utf-8").splitlines()
+        text = "\n".join([*lines, two, one])
+        (out / name).write_text(text + "\n", "utf-8")
+        with pytest.raises(ValueError, match=message):
+            run(later(options, output_dir=str(out), vocab_file=None))
