@@ -145,7 +145,7 @@ def test_files_that_disagree_are_refused(goldens, tmp_path, options, no_pairs):
     refused(
         options,
         rf"^the records of --eval_file \({pairs}\) are sentence pairs, "
-        rf"those of --input_file \({no_pairs}\) are none",
+        rf"but those of --input_file \({no_pairs}\) are none",
         input_file=str(no_pairs),
         eval_file=str(pairs),
         do_eval=True,

@@ -117,8 +117,8 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     if hold_pairs(dev) and (len(said) > 1 or not hold_pairs(train)):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
-            f"those of --input_file ({train.paths[0]}) are none, or pairs with "
-            "another kind of labels. Give both the same "
+            f"but those of --input_file ({train.paths[0]}) are none, or their "
+            "labels mean another thing. Give both the same "
             f"--next_sentence_prediction and --{_ORDER} of "
             "create_pretraining_data.py."
         )
