@@ -1,6 +1,5 @@
 """The records of a pretraining run, checked against its flags and its model."""
 
-import dataclasses
 import hashlib
 import itertools
 import os
@@ -11,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from data.pretraining.data_options import OF_MASKS
 from data.records import feature_spec, input_pipeline, reading, tfrecord
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
@@ -251,9 +251,8 @@ def require_same_objective(options: PretrainingOptions) -> None:
     if not (folder := text_size.run_before(options)):
         return
     before = CheckpointManager(folder).made_from()
-    now = made_from(options, None)
     for name in _OF_OBJECTIVE:
-        if name in before and before[name] != now.get(name):
+        if name in before and before[name] != options.find(name):
             raise ValueError(
                 f"{folder} holds a run with --{name}={before[name]}; give "
                 "this flag, or another folder; --init_checkpoint="
@@ -270,10 +269,11 @@ def made_from(
     of them may be larger than a disk's cache. `opened` None leaves the records
     out.
     """
-    masking = options.masking and dataclasses.asdict(options.masking)
+    masks, names = options.masking, (*OF_MASKS, "max_predictions_per_seq")
     facts = {
         "objective": options.objective,
-        "masking": masking or "in the records",
+        "masking": "dynamic" if masks else "in the records",
+        **{name: getattr(masks, name) for name in names if masks},
         "separate_documents": options.separate_documents,
         "short_rows_share": options.short_rows_share,
         "max_seq_length": options.max_seq_length,

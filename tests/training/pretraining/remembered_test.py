@@ -5,12 +5,14 @@ import shutil
 
 import pytest
 
+from data.pretraining.data_options import PretrainingDataOptions
 from data.text.tokenizer_files import read_settings
 from modeling.checkpoints import model_folder
 from tests.data.pretraining.support import recipe_of, write
 from tests.support import fork_server
 from tests.support.model_folders import description_of
 from tests.support.pretraining_support import make_options
+from training.pretraining import run_records
 from training.runs import pretraining
 
 
@@ -202,6 +204,15 @@ def test_records_of_another_case_or_kind_of_pairs_are_told(
     pretraining.run(both.replace(do_train=False))
     changed = "do_lower_case False -> True; sentence_order_prediction False ->"
     assert changed in caplog.text
+
+
+def test_each_setting_of_the_masks_is_remembered(finished):
+    masking = PretrainingDataOptions(masked_lm_prob=0.3, masking="dynamic")
+    dynamic = finished.replace(masking=masking)
+    static, now = (run_records.made_from(x, None) for x in (finished, dynamic))
+    assert "masked_lm_prob" not in static
+    assert now["masked_lm_prob"] == 0.3
+    assert [static["masking"], now["masking"]] == ["in the records", "dynamic"]
 
 
 def test_what_an_earlier_command_left_does_not_describe_the_model(
