@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_362,
-    "training": 10_846,
+    "training": 10_842,
     "modeling": 3_869,
     "studies": 1_379,
     "demo": 385,

@@ -235,8 +235,7 @@ class Trainer:
             with WAITS.on(f"steps {first_step} to {last}"):
                 step = tf.constant(first_step, tf.int64)
                 count = tf.constant(num_steps, tf.int32)
-                found = self._steps.run(iterator, step, count, positions)
-                return found.numpy()
+                return self._steps.run(iterator, step, count, positions).numpy()
         except tf.errors.ResourceExhaustedError as error:
             lines = error.message.splitlines()
             cause = next((line for line in lines if "OOM" in line), lines[0])

@@ -101,8 +101,7 @@ def run(
     named = {name for name, x in tables.items() if not isinstance(x, float)}
     with _written(rows, options, named) as (output_dir, data_dir):
         options = options.replace(output_dir=output_dir, data_dir=data_dir)
-        outcome = trials.run(options, trial_options)
-    return dict(outcome.results.get("dev", {}))
+        return dict(trials.run(options, trial_options).results.get("dev", {}))
 
 
 def train_vectors(
@@ -138,8 +137,7 @@ def train_vectors(
     with _written(rows, options, tables.keys()) as (output_dir, data_dir):
         paths = {name: _path(data_dir, name) for name in rows}
         options = options.replace(output_dir=output_dir, **_files_of(paths))
-        results = sentences.run(options)
-    return dict(results.get("dev", {}))
+        return dict(sentences.run(options).get("dev", {}))
 
 
 @contextlib.contextmanager

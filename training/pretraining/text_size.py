@@ -37,8 +37,7 @@ def with_vocab_size(
     if folder := run_before(options):
         path = os.path.join(folder, model_folder.CONFIG)
         # The original keeps no configuration.
-        is_there = files.exists(path)
-        kept = is_there and BertConfig.from_json_file(path).vocab_size
+        kept = files.exists(path) and BertConfig.from_json_file(path).vocab_size
         if size and kept in vocabulary.padded_sizes(size):
             return dataclasses.replace(config, vocab_size=kept)
         return config

@@ -81,7 +81,7 @@ def load_tokenizer(
     if "never_split" in made_from and made_from["vocab_sha256"] != now:
         raise ValueError(
             f"--vocab_file={path} is not the vocabulary of the model in "
-            "--output_dir; put that back, or give it."
+            "--output_dir; put that of its training back, or give it."
         )
     return tokenizer
 

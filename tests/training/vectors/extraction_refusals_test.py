@@ -45,7 +45,10 @@ def test_layers_are_read():
         ({"attention_line": 2}, "--attention_line needs --attention_png; give"),
         ({"attention": True}, NEEDS),
         ({"attention": True, "pooling": "cls", "format": "npz"}, NEEDS),
-        ({"attention": True, "layers": (0, "embeddings")}, "the embeddings"),
+        (
+            {"attention": True, "layers": (0, "embeddings")},
+            "none; change --layers",
+        ),
         ({"whole_words": True, "pooling": "max"}, "--whole_words.*--pooling"),
     ],
     ids=str,
