@@ -47,7 +47,7 @@ def load(
     Args:
       folder: the original release's, Hugging Face's, the output_dir of a run
         (see `modeling.load`), an export_dir, one version of it, or one of its
-        .tflite files; without a file's name that of 8 bits.
+        .tflite files (a folder stands for the 8-bit one).
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
       use_calibration: whether to use what --calibrate has kept in the folder.
@@ -66,8 +66,8 @@ class Model(VectorMethods):
     """A model that is asked about lists of texts; `load` makes it.
 
     The texts of one call are sorted by length and computed in batches. Results
-    are in the order of the texts. Texts that are too long are cut, except those
-    of `entities`, `answer` and a model of `long_text=windows`: several rows.
+    are in the order of the texts. Texts that are too long are truncated, but
+    `entities`, `answer` and models of `long_text=windows` read them in windows.
 
     A method raises ValueError if the model has another kind, or if the list is
     empty, is a table, or contains something that is not a text.
@@ -159,7 +159,7 @@ class Model(VectorMethods):
     def explain(
         self, text: str | tuple[str, str], label: str | None = None
     ) -> dict[str, Any]:
-        """Says which words of one text speak for a label; None = the answer.
+        """Attributes a label's score (None = the answer's) to words of a text.
 
         Returns `label`, `score` (log-odds), `baseline` (without the words) and
         `words`: `word`, `value`, `start`, `end`, `text` (1 = second of a pair).
@@ -235,7 +235,7 @@ class Model(VectorMethods):
         return answers
 
     def ask(self, texts: Iterable[Any], **settings: Any) -> list[Any]:
-        """Calls the one of the four methods above that the model has."""
+        """Calls fill_mask, predict, entities or answer, by the model's kind."""
         texts = self._checked("ask", texts)
         return getattr(self, _METHODS[self.kind])(texts, **settings)
 
@@ -353,8 +353,8 @@ def train_vectors(
     """Trains vectors of texts, as run_sentence_vectors.py does.
 
     `train` and `dev` are tables or files, see `finetune`; columns `text_a`,
-    `text_b` and `score`, or `text` to learn a teacher's vectors. None = from
-    the `data_dir` of a `task_name`; a dev set only of one of GLUE's, or of an
+    `text_b` and `score`, or `text` to learn a teacher's vectors. None = the set
+    of `task_name` in `data_dir`; as `dev` only for GLUE's tasks or an
     `eval_task_name`. `settings` are flags of the program, such as `loss` and
     `vector_sizes`. Returns metric -> value on the dev set.
     """

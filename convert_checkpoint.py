@@ -24,11 +24,11 @@ sentence-transformers. --output_format chooses the format of the result.
 --extra_words adds words and --max_position_embeddings adds positions. Both need
 training afterwards. --keep_layers and --keep_words take layers and words away.
 
-The programs need no conversion to begin with a model of Hugging Face: they take
-its folder as --init_checkpoint, its config.json as --bert_config_file and its
-vocab.txt; where there is none, but a tokenizer.json, the conversion writes it.
-transformers says of a converted model for questions or words that the pooler's
-weights are not used: such a model has none there.
+The programs need no conversion to start from a Hugging Face model: pass its
+folder as --init_checkpoint. They read vocab.txt or tokenizer.json; a conversion
+writes vocab.txt. When transformers loads a converted model for questions or
+words, it warns of unused pooler weights, because its classes for these tasks
+have no pooler.
 """
 
 from training import program

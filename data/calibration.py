@@ -25,7 +25,7 @@ _ABOVE = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """What is done with a model's probabilities; the default is nothing.
+    """Temperature and thresholds for probabilities; the default changes none.
 
     The `temperature` divides the logits; `thresholds` are L calibrated
     probabilities, () = none are fitted.

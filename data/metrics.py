@@ -236,7 +236,7 @@ def details(
     probabilities: np.ndarray,
     labels: Sequence[str],
 ) -> dict[str, Any]:
-    """What is worth knowing of a classifier beside its metrics.
+    """Computes a classifier's ROC AUC, scores by label and confusion matrix.
 
     `gold` and `predicted` are ids [N], or 0 and 1 [N, L]; probabilities [N, L].
     Returns `roc_auc`; `by_label`; and for ids `confusion_matrix`, a row for

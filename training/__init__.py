@@ -11,7 +11,7 @@ loop/              optimizers, training steps, checkpoints
 curves             learning curves of runs, drawn
 inference          batches through a model, on all devices, in order
 start/             what a run begins with, read and checked once
-convert/           models converted and grown, without a run
+convert/           models converted, grown or shrunk, without a run
 pretraining/       what a pretraining run is made of
 finetuning/        what the runs of tasks and questions are made of
 vectors/           vectors of texts

@@ -235,7 +235,7 @@ def _lengths(specs, num_choices, serialized):
 
 
 def grouping(seed: int, num_choices: int = 1) -> input_pipeline.Arrange:
-    """Returns what puts examples of similar length into a batch of a pass."""
+    """Returns a reordering of a pass into batches of similar length."""
 
     def arrange(stream, number, files, batch_size):
         # A batch can contain the end of one pass and the begin of the next:

@@ -59,7 +59,7 @@ class TextOptions(Settings):
     )
     label_column: str = setting("score", "Tables: column of the score.")
     separator: str = setting(
-        "", "csv, tsv: between cells; default: a tab in tsv, found out in csv."
+        "", "csv, tsv: column separator. Default: tab in tsv, detected in csv."
     )
     quoted: bool | None = optional(
         "Tables: cells may be in double quotes; default: in csv."

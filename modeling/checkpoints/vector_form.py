@@ -43,7 +43,7 @@ class VectorForm:
 
     Attributes:
       pooling: one of `choices.VECTOR_POOLINGS`.
-      normalize: whether vectors have the length 1.
+      normalize: whether vectors are L2-normalized.
       vector_sizes: sizes below the hidden size at which the first numbers of a
         vector are a vector, too, the largest first.
       prompts: name -> text that is put before a text, such as "query: ".

@@ -1,4 +1,4 @@
-"""Computation twice instead of memory: of a block, or of a batch in parts."""
+"""Recomputes activations in the backward pass, for a block or batch parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -43,7 +43,7 @@ class Masked(NamedTuple):
 
 
 class ReplacedTokensModel(PretrainingObjective):
-    """An ELECTRA: a masked LM fills masks, a discriminator finds its words.
+    """ELECTRA: a generator fills masks, a discriminator detects replacements.
 
     A batch holds int32 `input_ids`, `input_mask` (1 = real) and `segment_ids`,
     [B, S] each. Masks are drawn in each step. In evaluations they depend on the

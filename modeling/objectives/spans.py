@@ -20,7 +20,7 @@ _NEVER = -1e9
 
 
 class SpanModel(ItemObjective):
-    """BERT that marks an answer in a text (the paper's sections 4.2, 4.3).
+    """BERT for extractive question answering (the paper's sections 4.2, 4.3).
 
     A batch holds int32 `input_ids`, `input_mask` (1 = real), `segment_ids`,
     [B, S] each; `start_positions` and `end_positions` [B, 1] for the loss (0,

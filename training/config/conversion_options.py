@@ -36,11 +36,11 @@ class ConversionOptions(Options):
         choices=("discriminator", "generator"),
     )
     extra_words: str | None = optional(
-        "A text file, a word a line. They replace [unusedN] tokens, then "
-        "follow the last one, with the mean of their wordpieces' weights."
+        "Text file, one word a line. New words first replace [unusedN] tokens, "
+        "then are appended; each starts as the mean of its old wordpieces."
     )
     keep_layers: tuple[int, ...] = setting(
-        (), "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6: 0,2,4."
+        (), "Layers to keep, such as 0,2,4; or their number: 3 of 6 are 0,2,4."
     )
     keep_words: int | None = optional(
         "Size of a smaller vocabulary: special tokens, words of --extra_words, "

@@ -12,16 +12,16 @@ class DistillOptions(Settings):
 
     teacher_dir: str = setting(
         "",
-        "[new] Learn the scores of this finished output_dir, too: same task, "
-        "labels, vocabulary and case. --init_checkpoint can be some of its "
-        "layers (convert_checkpoint.py --keep_layers).",
+        "[new] Distil from this finished output_dir: same task, labels, "
+        "vocabulary and case. --init_checkpoint can be some of its layers "
+        "(convert_checkpoint.py --keep_layers).",
     )
     distill_weight: float = share(
         0.5, "[new] Share of the teacher in the loss; labels have the rest."
     )
     distill_temperature: float = setting(
         2.0,
-        "[new] Divides both logits; above 1, unlikely labels count more.",
+        "[new] Divides teacher and student logits; above 1 softens them.",
         above=0,
     )
     unlabeled_file: str = setting(

@@ -41,7 +41,7 @@ class FinetuningOptions(shared.Options):
         "eval_loss, accuracy, DEV_SET/f1; with --eval_every_steps.",
     )
     early_stopping_patience: int = amount(
-        0, "[new] Stop after so many evaluations with none better; 0 = never."
+        0, "[new] Stop after this many evaluations without improvement; 0: off."
     )
     strip_checkpoint: bool = switch(
         "[new] After training, remove the optimizer slots, two thirds of a "
@@ -141,7 +141,7 @@ class TaskOptions(shared.Options):
     )
     id_column: str | None = optional("[new] Tables: column that names a row.")
     label_separator: str | None = optional(
-        "[new] Tables: between a multilabel cell's labels; default comma."
+        "[new] Tables: separates labels in a multilabel cell; default: comma."
     )
     train_file: str | None = optional(
         "[new] Tables, conll, conllu: train set, a file of --data_dir."
@@ -173,8 +173,8 @@ class TaskOptions(shared.Options):
         "[new] Tables: cells may be in double quotes; default: in csv."
     )
     separator: str | None = optional(
-        "[new] csv, tsv: between cells: comma, semicolon, tab, bar or another "
-        "character; default: a tab in tsv, found out in csv."
+        "[new] csv, tsv: column separator: comma, semicolon, tab, bar or any "
+        "one character; default: tab in tsv, detected in csv."
     )
 
 
@@ -197,7 +197,7 @@ class ClassifierOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] What to score: last, all, or steps 100,200; in checkpoints.tsv.",
+        "[new] Checkpoints to score (checkpoints.tsv): last, all or 100,200.",
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"
@@ -205,7 +205,7 @@ class ClassifierOptions(TaskRunOptions):
     )
     use_calibration: bool = setting(True, "[new] Use what --calibrate kept.")
     explain_errors: int | None = optional(
-        "[new] Shade in errors.html what speaks for the answer, in this many "
+        "[new] Shade words in errors.html by their attribution, in this many "
         "examples of highest loss; default: 10 for labels of texts, 0 = none.",
         least=0,
     )
@@ -213,7 +213,7 @@ class ClassifierOptions(TaskRunOptions):
     write_texts: bool = switch("[new] Write the texts to predictions.tsv, too.")
     class_weights: ClassWeights = setting(
         (),
-        "[new] Labels' weights in the loss, by id; balanced: all count alike.",
+        "[new] Class weights in the loss, by id; balanced = inverse frequency.",
         parse=parse_weights,
     )
     feature_based: str = setting(

@@ -57,8 +57,8 @@ class DeviceOptions(shared.Options):
     )
     worker_timeout_minutes: float = amount(
         30.0,
-        "[new] Exit after waiting this many minutes for others; none may "
-        "work alone for longer, as the first that saves; 0 = wait forever.",
+        "[new] Exit after waiting this many minutes for other workers. Must be "
+        "longer than one works alone (the chief saves); 0 = wait forever.",
     )
 
     def _check(self) -> None:
@@ -105,13 +105,13 @@ class TrainOptions(shared.Options):
         "and the time before a resume count; 0 = train by steps.",
     )
     stop_at_step: int = amount(
-        0, "[new] End before --num_train_steps, as after a phase; 0 = do not."
+        0, "[new] End at this step, before --num_train_steps; 0 = do not."
     )
     continue_from: str = setting(
         "",
-        "[new] Folder of a run that ended before --num_train_steps, whose "
-        "weights, optimizer slots and step this run, in another --output_dir, "
-        "continues; it reads --input_file from the beginning.",
+        "[new] Folder of a run that ended before --num_train_steps. This run "
+        "starts from its weights, optimizer slots and step, in another "
+        "--output_dir, and reads --input_file from the beginning.",
     )
     optimizer: str = setting(
         "adamw",
@@ -133,7 +133,7 @@ class TrainOptions(shared.Options):
         1, "[new] Micro-batches of one update: the same result in less memory."
     )
     log_steps: int = positive(
-        100, "[new] Updates between event points; most in a mean of the log."
+        100, "[new] Updates between TensorBoard points; each resets log means."
     )
     eval_every_steps: int = amount(
         0, "[new] Updates between evaluations while training; 0 = never."
@@ -155,14 +155,14 @@ class TrainOptions(shared.Options):
         "hidden size 128, slower for large ones in bfloat16."
     )
     fuse: bool | None = optional(
-        "[new] Compile operations between a training step's matrix products "
-        "with XLA, for a second at each new length (a TPU always does so). "
-        "Same result except for rounding. Default: where that saves time."
+        "[new] Compile the operations between a step's matrix products with "
+        "XLA; each new length takes about a second to compile. Same result "
+        "except for rounding. Default: where it saves time; on a TPU always."
     )
     layerwise_lr_decay: float = setting(
         1.0,
-        "[new] Rate of each block as a share of the next higher block's. "
-        "ELECTRA: 0.8, for Large 0.9; there the last is two below the head.",
+        "[new] Learning rate of each block divided by that of the block above. "
+        "ELECTRA uses 0.8 (Large: 0.9); its last block is two below the head.",
         above=0,
         most=1,
     )

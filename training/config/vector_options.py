@@ -17,7 +17,7 @@ class FormOptions(shared.Options):
         choices=VECTOR_POOLINGS,
     )
     normalize: bool | None = optional(
-        "Vectors have length 1. Default: as the model's folder says, else true."
+        "L2-normalize vectors. Default: as the model's folder says, else true."
     )
     vector_sizes: tuple[int, ...] | None = optional(
         "Smaller sizes to train, too (Matryoshka), as 128,64: then the first "
@@ -31,12 +31,12 @@ class SentenceOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev set.")
     loss: str = setting(
         "cosent",
-        "What trains: cosent, cosine = scored pairs; negatives = pairs against "
-        "the other texts of a batch; teacher = another model's vectors.",
+        "Loss: cosent, cosine = scored pairs; negatives = positive pairs with "
+        "in-batch negatives; teacher = distance to another model's vectors.",
         choices=VECTOR_LOSSES,
     )
     similarity_scale: float = setting(
-        20.0, "cosent, negatives: factor of the cosines.", above=0
+        20.0, "cosent, negatives: multiplies cosine similarities.", above=0
     )
     # Nothing is predicted.
     finetuning: FinetuningOptions = group(predict_batch_size=8)

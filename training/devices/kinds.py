@@ -1,4 +1,4 @@
-"""What is worthwhile on a CPU, on a GPU and on a TPU: one table."""
+"""Settings for training on a CPU, a GPU and a TPU."""
 
 from typing import NamedTuple
 

@@ -1,8 +1,8 @@
 """Writes a trained model as files of LiteRT; `litert_model` names them.
 
 They compute logits or a vector from the ids of one row of any length, with
-built-in operations alone. The matrices of 8 bits have a scale for each column,
-the table of words has one; activations are rounded anew in each call.
+built-in operations alone. 8-bit matrices are quantized with a scale per column,
+the word embeddings with one scale; activations are quantized in each call.
 """
 
 import dataclasses

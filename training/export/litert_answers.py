@@ -179,7 +179,7 @@ class _Encoder(LiteAnswers):
         row = RowMaker(self._tokenizer, most).single((prompt or "") + text)
         if row.num_lost:
             kept = most - 2
-            logging.warning("%.40r lost all behind %d wordpieces.", text, kept)
+            logging.warning("%.40r was cut after %d wordpieces.", text, kept)
         return {"vectors": self._model.scores(row.input_ids, row.segment_ids)}
 
 

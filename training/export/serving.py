@@ -32,8 +32,8 @@ class Serving(abc.ABC):
     """A trained model with the functions that a client can call.
 
     Every model has these signatures. A subclass adds those that take texts. In
-    ids, [CLS] behind the first place is padding, because TF Serving's batching
-    adds it; for a model with [CLS] in `never_split` it is a word.
+    ids, a [CLS] after the first position is padding, which TF Serving's
+    batching adds; for a model with [CLS] in `never_split` it is a word.
 
     | signature | takes |
     | --- | --- |

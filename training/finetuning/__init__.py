@@ -6,7 +6,7 @@ metric_values     names of metrics, and which value is better
 best_checkpoint   keeps the last weights, or the best on the dev set
 task_scorer       scores the dev sets of a task, with one checkpoint or more
 calibrating       fits, keeps and finds a calibration
-explaining        which words speak for a label
+explaining        attribution of a label's score to words
 distilling        a teacher's scores of the train set
 earlier_model     scores of a model before it is trained further
 prediction_files  the predictions of a task as files

@@ -195,11 +195,11 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
 
 
 def known_threshold(options: SquadOptions, step: int) -> float:
-    """Returns the given threshold, or that which was saved in output_dir.
+    """Returns the flag's threshold, else the saved one, else the run's, else 0.
 
-    --find_null_threshold saves one. Without it, it is the threshold of the run
-    which trained the model, or 0. A warning is logged if it was found at
-    another step than `step`, or with other flags.
+    --find_null_threshold saves one in output_dir. A warning is logged if that
+    one was found at another step than `step`, or with other flags. Without
+    version_2_with_negative, it is 0 unless the flag is given.
     """
     given, output_dir = options.answers, options.output_dir
     if given.null_score_diff_threshold is not None:

@@ -211,8 +211,8 @@ class BestCheckpoint:
     def _forget_after(self, step: int) -> None:
         """Forgets the evaluations after a step, which will be repeated.
 
-        If the user has gone back to it, the best weights of a later step are
-        forgotten, too: the best of the checkpoints up to it takes their place.
+        If the user has gone back to that step, best weights of a later step are
+        replaced by the best checkpoint up to it, or forgotten if there is none.
         """
         manager, before = self._finetuning.manager, self._record["step"]
         history = [x for x in self._record["history"] if x["step"] <= step]

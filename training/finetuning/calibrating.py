@@ -20,7 +20,7 @@ from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.task_scorer import TaskScorer
 from training.start.description import Description
 
-# A conversion may add words and positions, or take words away.
+# Left out of the hash, because a conversion may add words and positions.
 _CONVERTED = "/embeddings/"
 _NAMES = ("weights", "temperature", "thresholds")
 # Flags by which the same texts get other answers.

@@ -21,11 +21,11 @@ _ANY_DATA = {"labels": None, "examples_sha256": None}
 
 
 def score(train: RecordFiles, scorer: TaskScorer) -> Results:
-    """Scores the weights of --init_checkpoint if they have any of the labels.
+    """Scores the model of --init_checkpoint if it has any of the labels.
 
-    They never answer with a label that they do not have. It also logs which
-    rows they were not trained on. Returns {} for weights of no such label, or
-    of another kind of task.
+    A label that it does not have is never predicted. Also logs which rows it
+    was not trained on. Returns {} if it has none of the labels, or is of
+    another kind of task.
     """
     if not (first := scorer.finetuning.first):
         return {}
@@ -61,7 +61,7 @@ def _log_new(trained: str, train: RecordFiles, scorer: TaskScorer) -> None:
         old = {i for i, row, _ in rows if row in learned} - new
         other = {i for i, row, x in rows if learned.get(row, x) != x} - new
         logging.info(
-            "%s set: of %d examples that run has learned %d%s; %d are new%s",
+            "%s set: of %d examples that run trained on %d%s; %d are new%s",
             *(name, len({i for i, *_ in rows}), len(old)),
             f" ({len(other)} with another label)" * (has_same and bool(other)),
             len(new),

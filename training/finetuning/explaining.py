@@ -1,4 +1,4 @@
-"""Which words of a text speak for a label: integrated gradients.
+"""Attributes a label's score to the words of a text: integrated gradients.
 
 The path goes from the row with the vector of [PAD] in place of each wordpiece
 of the text to the row itself. [CLS], [SEP], segments and positions stay.

@@ -123,7 +123,7 @@ def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
 
 
 def _shaded(one: Judged, explainer: Explainer, labels: Sequence[str]) -> Judged:
-    """A prediction with the words that speak for its label."""
+    """A prediction with the attributions of its words."""
     scores = dict(one.scores)
     label = one.prediction
     if label not in scores:  # several labels, or none

@@ -1,9 +1,9 @@
-"""First weights that know frequencies and see neighbors: --first_weights.
+"""--first_weights: initial weights with frequencies and attention to neighbors.
 
-With random weights a small model learns little more than the frequencies of the
-wordpieces for its first thousands of updates: its masked-LM loss stays near
-their entropy. Two sets of first weights end that. They are ordinary values of
-the original's variables, which training changes like all others.
+From random weights a small model learns little more than the frequencies of the
+wordpieces in its first thousands of updates: its masked-LM loss stays near the
+unigram entropy. Two initializations avoid that. They only set initial values of
+the original's variables, which are then trained like all others.
 
 - `frequencies`: the bias of the output layer is the logarithm of the frequency
   of each wordpiece.

@@ -127,8 +127,8 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
 def warn_of_trained_text() -> None:
     """Warns that a model is scored on what it was trained on."""
     logging.warning(
-        "The evaluation reads the records that are trained on, so it says how "
-        "well their text is remembered. Give --eval_file, other records."
+        "The evaluation reads the records that are trained on, so it measures "
+        "memorization. Give --eval_file, held-out records."
     )
 
 

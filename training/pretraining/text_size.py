@@ -1,4 +1,4 @@
-"""The text behind a run's records: its vocabulary's size, and its own."""
+"""The vocabulary size of a new model, and the size of a run's text."""
 
 import dataclasses
 import os

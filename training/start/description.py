@@ -212,7 +212,7 @@ def require_kind(
 def require_texts(
     found: Description | None, is_pair: bool, output_dir: str
 ) -> None:
-    """Refuses single texts for a model of pairs, and pairs for the other."""
+    """Refuses single texts for a model of pairs, and vice versa."""
     if getattr(found, "is_pair", is_pair) not in (None, is_pair):
         texts = {False: "single texts", True: "pairs of texts"}
         raise ValueError(
@@ -263,11 +263,11 @@ def keep(
 ) -> bool:
     """Keeps a folder's `task.json` from a command that does not train.
 
-    `found` is its content, None = there is none; `changes` are other values of
-    fields, `weights` the prefix of the checkpoint that the command uses.
-    Returns False if the command trains, or there is none to keep, or nothing
-    was trained in the folder, and the command names a checkpoint elsewhere, or
-    reorders its labels.
+    `found` is its content, None = there is none; `changes` are new values of
+    fields; `weights` is the prefix of the checkpoint that the command uses.
+    Returns False if the command trains; if there is no file to keep; if labels
+    are reordered; if nothing was trained in the folder, and the command names a
+    checkpoint elsewhere; or if the original program trained the folder.
     """
     if options.do_train or found is None:
         return False

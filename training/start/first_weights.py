@@ -116,7 +116,7 @@ class FirstWeights:
         if self._report.misshapen:
             logging.warning(
                 "--init_checkpoint=%s has another head, such as one for other "
-                "labels: all but the head is taken, which begins anew (%s).",
+                "labels: all but the head is taken; the head is random (%s).",
                 *(self.path, "; ".join(self._report.misshapen.values())),
             )
 

@@ -1,4 +1,4 @@
-"""What a command leaves out of the flags that its model was made with."""
+"""Fills in omitted flags with the values of the run that made the model."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def require_recorded(options: Settings, run: str) -> None:
 def left_out(
     options: Settings, made_with: Mapping[str, Any], folder: str
 ) -> dict[str, Any]:
-    """Returns the settings of a model that the command lacks.
+    """Returns the model's settings that the command does not give.
 
     A flag that the command gives, and that differs, is used for this command;
     the log says so.
@@ -80,7 +80,7 @@ def left_out(
 def _completed(
     now: LongTextOptions, known: LongTextOptions, given: Collection[str]
 ) -> LongTextOptions:
-    """Takes what a command leaves out of the model's, if both have one mode."""
+    """Fills omitted flags with the model's values if both modes are equal."""
     if "long_text" in given and now.mode != known.mode:
         return now
     left_out = (f for f in fields_of(type(now)) if f.flag not in given)
@@ -147,7 +147,7 @@ def _left_out(
     given: Collection[str],
     folder: str,
 ) -> dict[str, Any]:
-    """Returns the values that a command leaves out; warns of other ones."""
+    """Returns values for omitted flags; warns of given flags that differ."""
     left_out = {}
     for name, value in made_with.items():
         if value == now.get(name):

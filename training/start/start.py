@@ -152,9 +152,9 @@ class Start:
             )
 
     def _check_first(self, heads: Sequence[str], kind: str | None) -> None:
-        """Refuses random weights of what the run does not train.
+        """Refuses to predict with, or to freeze, randomly initialized weights.
 
-        Also other labels, if the first weights are in output_dir.
+        Also refuses other labels if the first weights are in output_dir.
         """
         options, first, trains = self.options, self.first, self._trains
         # With save_best, the best weights of output_dir are used.

@@ -1,4 +1,4 @@
-"""Scored pairs, ranked: a higher score shall have a higher cosine.
+"""CoSENT, a ranking loss: pairs with higher scores get higher cosines.
 
 Only the order of the scores counts, as in Spearman's correlation.
 

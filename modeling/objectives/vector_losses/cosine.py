@@ -1,4 +1,4 @@
-"""Scored pairs, regressed: the cosine shall be the score.
+"""Cosine regression: the cosine of a pair is trained to equal its score.
 
 Source: Sentence-BERT (arXiv:1908.10084), regression objective.
 """

@@ -1,4 +1,4 @@
-"""Positive pairs: the other examples' texts are an example's negatives.
+"""Positive pairs with in-batch negatives: the texts of the other examples.
 
 Source: Henderson et al., arXiv:1705.00652, section 4;
   `MultipleNegativesRankingLoss` of sentence-transformers.
@@ -14,10 +14,10 @@ from modeling.objectives.vector_losses.similarity import unit
 def loss(
     vectors: Sequence[tf.Tensor], targets: None, scale: float
 ) -> tf.Tensor:
-    """Mean cross entropy of each first text's own second text.
+    """Mean cross entropy: classifies each first text's own second text.
 
-    It is chosen among the second, and if there are any the third texts, of all
-    examples.
+    The classes are the second texts and, if there are any, the third texts of
+    all examples.
     """
     del targets
     first, *others = map(unit, vectors)

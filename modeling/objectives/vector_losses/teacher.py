@@ -1,4 +1,4 @@
-"""Any texts: their vectors shall have the directions of a teacher's.
+"""Distillation: trains vectors to the directions of a teacher's vectors.
 
 The cosine does not depend on the lengths of the teacher's vectors, so that one
 learning rate suits all teachers; for vectors of length 1 it is the squared
