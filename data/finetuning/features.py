@@ -214,7 +214,7 @@ class Converter:
                 row = self._inputs(pieces[places[left] : places[right]], [])
                 row["label_ids"], row["label_mask"] = [0] * length, [0] * length
                 for word in range(*part):
-                    place = 1 + places[word] - places[left]  # behind [CLS]
+                    place = 1 + places[word] - places[left]  # after [CLS]
                     row["label_ids"][place] = labels[word - start]
                     row["label_mask"][place] = 1
                 yield row

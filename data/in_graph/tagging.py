@@ -48,7 +48,7 @@ def tagged_rows(
     """Lays out sentences as `features.Converter` does.
 
     A long sentence takes several rows. The rest of a row shows the words before
-    and behind. A sentence without words has one row without labels. `pieces`
+    and after. A sentence without words has one row without labels. `pieces`
     are int32 [B, (words), (wordpieces)]. [UNK] stands for a word of control
     characters, which has no wordpieces, but a label. For `stride` see
     `tagging.cut_sentence`; `special` are `cls_id` and `sep_id`.
@@ -91,7 +91,7 @@ def _fitting(words, room, unknown_id):
 
 
 def _cuts(sentences, places, room, stride):
-    """Returns each row's first word, the one behind its last, and its sentence.
+    """Returns each row's first word, the one after its last, and its sentence.
 
     All are int64 [N]. The rows are as full as `tagging.cut_sentence` fills
     them.
@@ -124,7 +124,7 @@ def _cuts(sentences, places, room, stride):
 
 
 def _surroundings(starts, ends, first, last, places, room):
-    """Returns the words that each row shows, first and behind the last.
+    """Returns the words that each row shows, first and after the last.
 
     Both are int64 [N], as `tagging.surroundings` computes them for one row. So
     are a row's own words (`starts`, `ends` exclusive) and its sentence's

@@ -30,7 +30,7 @@ def distinct_order(
 ) -> np.ndarray:
     """Orders examples so that no batch has a key twice.
 
-    Each example goes to the first batch with room behind the last one that has
+    Each example goes to the first batch with room after the last one that has
     any of its `keys`, int64 [N, C]. Batches that are not full are left out.
     Returns the places of the examples, int64 [batches, B].
     """

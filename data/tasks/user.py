@@ -221,7 +221,7 @@ class UserTable(Task):
         In tagging that is ASCII white space.
         """
         value = row.value(column)
-        # Words may begin with a bracket: only a quote behind it tells a list.
+        # Words may begin with a bracket: only a quote after it tells a list.
         marks = ("[",) if column == self._label else ('["', "['")
         if not isinstance(value, str) or value.lstrip().startswith(marks):
             return row.texts(column)

@@ -75,7 +75,7 @@ def add_special_tokens(
 
     Returns the row, `[CLS] a [SEP] b [SEP]` or, without `is_pair` (default: if
     b is not empty), `[CLS] a [SEP]`; and its segment ids: 0 up to the first
-    [SEP], 1 behind it.
+    [SEP], 1 after it.
 
     Source: create_instances_from_document in create_pretraining_data.py.
     """
@@ -87,7 +87,7 @@ def add_special_tokens(
 
 
 def pad(values: Sequence[float], length: int) -> list[float]:
-    """Adds zeros behind values, up to a length."""
+    """Adds zeros after values, up to a length."""
     return [*values, *[0] * (length - len(values))]
 
 

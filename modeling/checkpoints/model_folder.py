@@ -24,7 +24,7 @@ DESCRIPTION = "task.json"
 REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
     "--do_predict (of a pretraining --do_export) and all flags of that run, "
-    "which writes it anew"
+    "which writes it again"
 )
 # Temperature and thresholds, with a hash of the weights.
 CALIBRATION = "calibration.json"

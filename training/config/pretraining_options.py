@@ -42,7 +42,7 @@ class PretrainingOptions(shared.Options):
         "[new] First weights of a run without --init_checkpoint. random: as "
         "the original. frequencies: the output layer's bias is the log of "
         "each wordpiece's frequency. neighbors: also, heads of the first "
-        "layer attend to the wordpieces before and behind.",
+        "layer attend to the wordpieces before and after.",
         choices=FIRST_WEIGHTS,
     )
     dropout_prob: float | None = optional(

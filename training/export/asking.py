@@ -99,7 +99,7 @@ def masked(texts: list[Any]) -> list[Any]:
 def fillings(number: int, text: str, answer: dict) -> list[list[dict]]:
     """Returns token and score of the fillings of each [MASK] of a text.
 
-    Raises ValueError, with the text's `number`, if a [MASK] is behind the end
+    Raises ValueError, with the text's `number`, if a [MASK] is after the end
     of the row.
     """
     found, wanted = len(answer["tokens"]), text.count(_MASK)

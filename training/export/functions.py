@@ -37,7 +37,7 @@ def of_texts(function: Callable, **sample: Any) -> tuple[Callable, dict]:
 
 
 def padded(values: tf.Tensor, mask: tf.Tensor, value: float = 0.0) -> tf.Tensor:
-    """Adds a value behind [B, S, L] values until S is that of a mask [B, S]."""
+    """Adds a value after [B, S, L] values until S is that of a mask [B, S]."""
     missing = tf.shape(mask)[1] - tf.shape(values)[1]
     return tf.pad(values, [[0, 0], [0, missing], [0, 0]], constant_values=value)
 

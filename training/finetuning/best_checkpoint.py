@@ -223,7 +223,7 @@ class BestCheckpoint:
             return
         self._record = {}
         there = [entry for entry in history if entry["step"] in steps]
-        now = "the choice begins anew"
+        now = "the choice begins again"
         if there:
             best = max(there, key=lambda x: self._rank(self._value(x)))
             self._finetuning.load(manager.prefix(best["step"]))

@@ -147,7 +147,7 @@ def read_eval_results(path: str) -> dict[str, float]:
     except ValueError:
         raise ValueError(
             f"{path} is damaged: {line!r:.60}, expected NAME = NUMBER; "
-            "evaluate again, which writes it anew."
+            "evaluate again, which writes it again."
         ) from None
     return results
 

@@ -82,7 +82,7 @@ class AdamWeightDecay:
       skips_overflow: leave weights and slots unchanged if the gradients are
         not finite, as loss scaling needs.
       compiles: whether to compile it; False for a TPU, and for a GPU where
-        nothing shall be compiled.
+        nothing is to be compiled.
 
     Attributes:
       takes_slices: whether `apply` takes sparse gradients, and is faster with

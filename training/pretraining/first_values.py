@@ -9,7 +9,7 @@ the original's variables, which are then trained like all others.
   of each wordpiece.
 - `neighbors`: also, the position vectors are sines of many wavelengths, and a
   head of the first layer turns them by one position, so that it attends to the
-  wordpiece before; another head to the one behind, and so on. At least half of
+  wordpiece before; another head to the one after, and so on. At least half of
   the heads stay random, where there are four or more: next sentences are
   learned from words that are farther away.
 

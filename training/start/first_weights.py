@@ -80,7 +80,7 @@ class FirstWeights:
             self._checkpoint, seen, others if heads else ()
         )
         misshapen, left_out = self._report.misshapen.keys(), ()
-        if misshapen:  # A head of another shape begins anew.
+        if misshapen:  # A head of another shape is random.
             is_output = misshapen <= {*self._heads}
             left_out = self._heads if is_output else others
         self._loaded = [n for n in self._report.loaded if n not in left_out]

@@ -176,7 +176,7 @@ def _run_in(output_dir: str | None) -> tuple[str, bool]:
 def _beside(
     options: Settings, source: Source, run: str, described: Description | None
 ) -> tuple[Description | None, str, dict[str, Any]]:
-    """Finds what is said of a model: in `run`, and in the model's own folder.
+    """Finds the settings of a model: in `run`, and in the model's own folder.
 
     The own folder counts if the command names the model and the folder says
     what kind it is. To begin a training, only the tokenizer's flags are taken.

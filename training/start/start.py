@@ -38,7 +38,7 @@ class Start:
       make_model: returns a model; its arguments are config and options of
         `BertModel`.
       trains: whether the run trains before it predicts.
-      heads: variables that begin anew if init_checkpoint has others, and that
+      heads: variables that are random if init_checkpoint has others, and that
         must be there to predict; () = all weights must fit.
       head: `feature_based` and `head` of the model, see `TaskModel`.
       labels: the task's labels in the order of their ids; None = the folder

@@ -67,7 +67,7 @@ def add_special_tokens(
 def padded(
     rows: tf.RaggedTensor, first_lengths: tf.Tensor
 ) -> dict[str, tf.Tensor]:
-    """Adds zeros behind rows, int32 [B, (wordpieces)], to the same length.
+    """Adds zeros after rows, int32 [B, (wordpieces)], to the same length.
 
     `first_lengths` int64 [B] are wordpieces of segment 0. Returns what `pack`
     does.

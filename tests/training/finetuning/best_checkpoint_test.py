@@ -200,7 +200,7 @@ def test_a_run_that_goes_back_to_no_evaluation_chooses_anew(tmp_path, caplog):
     choice, _ = choose_among(model, [None, None, 0.1, 0.3, 0.2, 0.2])
     assert choice.train(RECORDS) == 4
     assert [x["step"] for x in read_record(tmp_path)["history"]] == [3, 4, 5, 6]
-    assert "best weights of step 3; the choice begins anew." in caplog.text
+    assert "best weights of step 3; the choice begins again." in caplog.text
 
 
 def test_a_run_that_begins_anew_forgets_the_old_choice(tmp_path):
