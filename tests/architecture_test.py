@@ -19,8 +19,6 @@ import functools
 import io
 import pathlib
 import re
-import subprocess
-import sys
 import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -197,24 +195,6 @@ def test_data_knows_no_model():
                 name.split(".")[0] == "keras" or "tf_keras" in name
                 for name in imports_of(path)
             ), path
-
-
-def test_programs_and_flags_load_no_tensorflow():
-    # It takes seconds, and so does Keras, which loads scikit-learn: `--help`
-    # and wrong flags are answered without. `main` imports what computes.
-    code = (
-        "import runpy, sys\n"
-        "for path in sys.argv[1:]: runpy.run_path(path)\n"
-        "print({'tensorflow', 'keras', 'sklearn'} & sys.modules.keys())"
-    )
-    light = [*PROGRAMS, MODULE, ROOT / "tests/conftest.py"]
-    loaded = subprocess.run(
-        [sys.executable, "-c", code, *light],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert loaded.stdout == "set()\n", loaded.stderr
 
 
 def test_importing_a_program_defines_no_flag():

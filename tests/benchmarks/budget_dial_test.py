@@ -29,17 +29,13 @@ def options(tmp_path):
     )
 
 
-@pytest.fixture
-def run(monkeypatch):
+def run(benchmark, options):
     """Runs a benchmark with options, without data of tasks."""
-
-    def run(benchmark, options):
-        given = {type(options): options, StudyData: StudyData()}
-        monkeypatch.setattr(benchmark.flags, "read", given.get)
+    given = {type(options): options, StudyData: StudyData()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmark.program, "load_tensorflow", lambda: None)
+        patch.setattr(benchmark.flags, "read", given.get)
         benchmark.main()
-
-    monkeypatch.setattr(dial.program, "load_tensorflow", lambda: None)
-    return run
 
 
 @pytest.mark.parametrize("name", ["2x128", "2x128/8000", "x/1/2", "a"])
@@ -49,7 +45,7 @@ def test_a_model_without_its_sizes_is_refused(name):
 
 
 def test_updates_are_counted_and_finished_runs_are_kept(
-    options, run, tmp_path, monkeypatch
+    options, tmp_path, monkeypatch
 ):
     (tmp_path / "out").mkdir()
     trained = []
@@ -87,7 +83,7 @@ def test_updates_are_counted_and_finished_runs_are_kept(
     ]
 
 
-def test_less_text_than_asked_for_is_refused(options, run):
+def test_less_text_than_asked_for_is_refused(options):
     with pytest.raises(ValueError, match="text.txt has 1.1 MB; give a longer"):
         run(dial, options.replace(megabytes=(1, 5)))
 
@@ -107,7 +103,7 @@ def test_all_sizes_are_scored_on_one_held_out_text(options, tmp_path):
 
 
 def test_another_text_in_the_same_folder_is_refused(
-    options, run, monkeypatch, tmp_path
+    options, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(dial, "_updates", lambda *_: 7)
     monkeypatch.setattr(dial, "run_once", lambda *_: None)
@@ -118,9 +114,7 @@ def test_another_text_in_the_same_folder_is_refused(
         run(dial, options)
 
 
-def test_other_sentences_in_the_same_folder_are_refused(
-    run, monkeypatch, tmp_path
-):
+def test_other_sentences_in_the_same_folder_are_refused(monkeypatch, tmp_path):
     options = HourOptions(
         output_dir=str(tmp_path / "out"),
         vocab_file=__file__,

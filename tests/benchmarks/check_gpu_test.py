@@ -203,23 +203,19 @@ class LargeStep(Step):
         super().run(2, num_steps)
 
 
-@pytest.fixture
-def measured(monkeypatch):
+def measured(step, **options):
     """Measures a stand-in."""
-
-    def measured(step, **options):
-        monkeypatch.setattr(speed, "_Step", step)
-        monkeypatch.setattr(speed, "_LEAST_S", 0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speed, "_Step", step)
+        patch.setattr(speed, "_LEAST_S", 0.1)
         return speed.speed(Request(model="tiny", length=16, **options))
-
-    return measured
 
 
 def rows_of(found):
     return [batch["rows"] for batch in found.figures["batches"]]
 
 
-def test_a_batch_that_does_not_fit_is_followed_by_a_smaller_one(measured):
+def test_a_batch_that_does_not_fit_is_followed_by_a_smaller_one():
     found = measured(Step)
     (batch,) = found.figures["batches"]
     assert batch["rows"] == 2
@@ -230,7 +226,7 @@ def test_a_batch_that_does_not_fit_is_followed_by_a_smaller_one(measured):
     assert found.checks[0]["passed"]
 
 
-def test_the_largest_batch_is_measured_first(measured):
+def test_the_largest_batch_is_measured_first():
     assert rows_of(measured(LargeStep)) == [4, 2]
     # XLA would compile again for each size.
     assert rows_of(measured(LargeStep, xla=True)) == [4]
@@ -297,7 +293,7 @@ def test_the_documentation_says_how_many_sequences_fit():
             assert f"| {model}, {length} | {cells} |" in page
 
 
-def test_batches_of_a_part_that_is_broken_off_are_kept(measured, tmp_path):
+def test_batches_of_a_part_that_is_broken_off_are_kept(tmp_path):
     class KilledStep(LargeStep):
         def iterator(self, rows):
             if rows < 4:

@@ -21,18 +21,6 @@ SENTENCE = "".join(
 
 
 @pytest.fixture
-def options(goldens, tmp_path):
-    """Options for a tiny model of four layers."""
-    model = tmp_path / "model"
-    return SmallerOptions(
-        init_checkpoint=write_with(
-            goldens, model, BertModel, num_hidden_layers=4
-        ),
-        output_dir=str(tmp_path / "out"),
-    )
-
-
-@pytest.fixture
 def data(tmp_path):
     """The flags of forty sentences with tags."""
     folder = tmp_path / "conllu"
@@ -65,8 +53,13 @@ def started(monkeypatch):
 
 
 def test_runs_are_kept_and_every_form_is_scored_and_timed(
-    options, data, started, tmp_path
+    goldens, data, started, tmp_path
 ):
+    sizes = {"num_hidden_layers": 4}
+    model = write_with(goldens, tmp_path / "model", BertModel, **sizes)
+    options = SmallerOptions(
+        init_checkpoint=model, output_dir=str(tmp_path / "out")
+    )
     names = (TEACHER, "distilled_3")
     for name in names * 2:
         smaller.run("tags", name, SEED, options, data)

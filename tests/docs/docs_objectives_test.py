@@ -31,9 +31,8 @@ def replaced(path, old, new):
     path.write_text(changed, "utf-8")
 
 
-@pytest.fixture
-def extended(tmp_path):
-    """A copy of the sources after the steps of the page."""
+@pytest.mark.all
+def test_the_example_trains_and_is_evaluated(tmp_path):
     page, copy = ROOT / "docs/objectives.md", tmp_path / "sources"
     (code,) = blocks(page, "python")
     names, contents, command = blocks(page, "text")
@@ -46,17 +45,11 @@ def extended(tmp_path):
     replaced(copy / "modeling/choices.py", r"^OBJECTIVES = .*\n", names)
     replaced(folder / "__init__.py", r"^(?=left_to_right )", contents)
     assert command.startswith("python run_pretraining.py ")
-    return copy, command.split()[2:-1]
-
-
-@pytest.mark.all
-def test_the_example_trains_and_is_evaluated(extended, tmp_path):
-    root, flags = extended
     config = tmp_path / "small.json"
     config.write_text(json.dumps(CONFIG))
     records = write_records(tmp_path / "pairs.tf_record", pairs=True)
     fork_server.python(
-        *("-c", SCRIPT, *flags),
+        *("-c", SCRIPT, *command.split()[2:-1]),
         f"--input_file={records}",
         f"--bert_config_file={config}",
         f"--output_dir={tmp_path / 'out'}",
@@ -64,7 +57,7 @@ def test_the_example_trains_and_is_evaluated(extended, tmp_path):
         *("--train_batch_size=16", "--num_train_steps=200"),
         *("--num_warmup_steps=0", "--learning_rate=1e-2"),
         *("--max_eval_steps=2", "--nofuse"),
-        cwd=root,
+        cwd=copy,
     )
     results = results_in(tmp_path / "out")
     assert results["reversed_accuracy"] == 1  # it knows its 16 records by heart

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import expit
 
 from modeling import checkpoints
 from modeling.bilstm import BiLSTM
@@ -30,10 +31,6 @@ def inputs():
     return x.astype(np.float32), mask.astype(np.int32)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
 def read_one(x, weights):
     """States [length, W] of one text [length, I] in one direction."""
     states, cell = [np.zeros(WIDTH)], np.zeros(WIDTH)
@@ -41,8 +38,8 @@ def read_one(x, weights):
         gates = row @ weights["kernel"] + weights["bias"]
         gates = gates + states[-1] @ weights["recurrent_kernel"]
         write, keep, candidate, show = np.split(gates, 4)
-        cell = sigmoid(keep) * cell + sigmoid(write) * np.tanh(candidate)
-        states.append(sigmoid(show) * np.tanh(cell))
+        cell = expit(keep) * cell + expit(write) * np.tanh(candidate)
+        states.append(expit(show) * np.tanh(cell))
     return np.stack(states[1:])
 
 

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import softmax
 
 from modeling import checkpoints
 from modeling.choices import MIXES
 from modeling.layer_mix import LayerMix
-from tests.modeling.objectives.numpy_model import softmax
 from tests.support import rounding
 
 

@@ -15,12 +15,3 @@ def test_writes_a_vocabulary_and_reports(goldens, tmp_path):
     assert lines[:4] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]"]
     assert f"{output}: 300 tokens from " in result.stderr
     assert "0.000 % of the words become [UNK]" in result.stderr
-
-
-def test_bad_flags_are_refused_before_the_text_is_read(tmp_path):
-    flags = "--input_file=/nowhere", "--reserved_tokens=[UNK]"
-    output = f"--output_file={tmp_path}/v"
-    done = fork_server.python("build_vocab.py", output, *flags, code=1)
-    message = "error: --reserved_tokens=[UNK]; they must begin"
-    # A text that is missing would be the error otherwise.
-    assert done.stderr.splitlines()[-1].startswith(message)

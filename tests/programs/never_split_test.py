@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import bert
-from data.pretraining.exact import in_memory
-from data.pretraining.streaming import all_shards
 from data.squad import records as squad_records
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Questions
+from data.storage import manifests
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
-from tests.data.pretraining.support import recipe_of, write
+from tests.data.pretraining.support import recipe_of, shard_names, write
 from tests.data.squad.support import question, write_paragraph
 from tests.support.classifier_support import write_texts
 from tests.support.run_files import rows_in
@@ -63,22 +62,17 @@ def test_pretraining_records_have_them(
     line = f"the man went to {MARK} .\n"
     text.write_text("".join(f"{line * 4}\n" for _ in range(6)))
     options = {"max_seq_length": 32, "max_predictions_per_seq": 1}
-    out = [str(tmp_path / f"out-{i}") for i in range(2)]
     recipe = recipe_of(goldens / "vocab.txt", dupe_factor=1, **options)
     recipe = recipe.replace(never_split=(MARK,))
-    if num_processes:
-        all_shards.write_shards(
-            [str(text)], out, recipe, num_processes=num_processes
-        )
-    else:
-        in_memory.write_pretraining_data([str(text)], out, recipe)
+    write([text], tmp_path, recipe, num_processes=num_processes)
     words = {tokenizer.vocab["["], tokenizer.vocab["]"]}
-    rows = [row for path in out for row in ids_in(path)]
+    shards = shard_names(tmp_path, 2)
+    rows = [row for path in shards for row in ids_in(path)]
     assert rows
     for row in rows:
         assert row.count(4) > 1  # one is a mask at most
         assert not words & set(row)
-    made = json.loads((tmp_path / "out-0.manifest.json").read_text())
+    made = manifests.of_shard(shards[0])
     assert made["made_from"]["never_split"] == [MARK]
 
 

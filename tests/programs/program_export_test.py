@@ -5,26 +5,15 @@ import numpy as np
 import pytest
 
 from data.tasks import get_task
-from tests.support import fork_server, rounding
+from tests.support import rounding
+from tests.support.fork_server import run_golden
 from training.export.predictor import Predictor
-
-
-def run(goldens, program, output_dir, *flags, code=0):
-    """Starts a program with the golden vocabulary and model."""
-    return fork_server.python(
-        program,
-        f"--vocab_file={goldens}/vocab.txt",
-        f"--bert_config_file={goldens}/bert_config.json",
-        f"--output_dir={output_dir}",
-        *flags,
-        code=code,
-    )
 
 
 @pytest.mark.all
 def test_a_classifier_answers_as_the_program(goldens, tmp_path):
     data_dir = goldens / "classifier/MRPC"
-    run(
+    run_golden(
         goldens,
         "run_classifier.py",
         tmp_path,
@@ -51,17 +40,10 @@ def test_a_classifier_answers_as_the_program(goldens, tmp_path):
     assert (facts["task_name"], facts["is_pair"]) == ("mrpc", True)
 
 
-def test_several_models_are_not_exported_at_once(goldens, tmp_path):
-    flags = "--do_export", "--task_name=MRPC,CoLA"
-    done = run(goldens, "run_classifier.py", tmp_path, *flags, code=1)
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: --do_export exports one model; give it al")
-
-
 @pytest.mark.all
 def test_a_pretrained_model_is_exported_alone(goldens, tmp_path):
     def export(model, *flags):
-        done = run(
+        done = run_golden(
             goldens,
             "run_pretraining.py",
             tmp_path,

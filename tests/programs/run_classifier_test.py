@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from tests.support import fork_server, rounding
-from tests.support.run_files import results_in
+from tests.support import rounding
+from tests.support.fork_server import run_golden
+from tests.support.run_files import cells_in, results_in
 
 # finetuner_test has CoLA, program_export_test MRPC.
 TASKS = [
@@ -18,17 +19,10 @@ TASKS = [
 
 def run(goldens, task, output_dir, *flags, code=0):
     """Starts the program on a task of the goldens."""
-    return fork_server.python(
-        "run_classifier.py",
-        f"--task_name={task}",
-        f"--data_dir={goldens}/classifier/{task}",
-        f"--vocab_file={goldens}/vocab.txt",
-        f"--bert_config_file={goldens}/bert_config.json",
-        f"--output_dir={output_dir}",
-        "--max_seq_length=64",
-        *flags,
-        code=code,
-    )
+    data = f"--task_name={task}", f"--data_dir={goldens}/classifier/{task}"
+    flags = *data, "--max_seq_length=64", *flags
+    program = "run_classifier.py"
+    return run_golden(goldens, program, output_dir, *flags, code=code)
 
 
 @pytest.fixture(scope="module", params=TASKS)
@@ -66,8 +60,7 @@ def test_predictions_are_the_originals(scored):
 def test_predictions_have_ids_and_labels(scored):
     task, _, folder = scored
     labels = (folder / "labels.txt").read_text("utf-8").splitlines()
-    lines = (folder / "predictions.tsv").read_text("utf-8").splitlines()
-    header, *rows = [line.split("\t") for line in lines]
+    header, *rows = cells_in(folder / "predictions.tsv")
     assert header == ["id", "prediction", *labels]
     probabilities = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
     assert len(rows) == len(probabilities)
@@ -76,9 +69,9 @@ def test_predictions_have_ids_and_labels(scored):
         assert label == labels[int(np.argmax(row))]
         rounding.assert_equal(np.array(shown, float), row)
     name = {"MNLI": "MNLI-m.tsv"}.get(task, f"{task}.tsv")
-    submission = (folder / name).read_text("utf-8").splitlines()
-    assert submission[0] == "index\tprediction"
-    assert [x.split("\t")[1] for x in submission[1:]] == [r[1] for r in rows]
+    header, *submission = cells_in(folder / name)
+    assert header == ["index", "prediction"]
+    assert [x[1] for x in submission] == [row[1] for row in rows]
 
 
 def test_metrics_are_the_tasks_own(scored):

@@ -3,26 +3,19 @@
 import json
 import re
 
-import pytest
-
 from tests.support import fork_server
 from tests.support.objectives_support import CONFIG
 
 CHECKPOINT = "model.ckpt-1.index"
 
 
-@pytest.fixture
-def rate(tmp_path):
-    """Returns a function of flags: the rate that the program announces."""
-
-    def started(*flags):
-        command = ["run_pretraining.py", "--recipe=budget", "--do_train"]
-        # It ends where it looks for the records.
-        command += ["--input_file=none", *flags]
-        done = fork_server.python(*command, code=1)
-        return float(re.search(r"--learning_rate=(\S+)", done.stderr)[1])
-
-    return started
+def rate(*flags):
+    """The rate that the program announces."""
+    command = ["run_pretraining.py", "--recipe=budget", "--do_train"]
+    # It ends where it looks for the records.
+    command += ["--input_file=none", *flags]
+    done = fork_server.python(*command, code=1)
+    return float(re.search(r"--learning_rate=(\S+)", done.stderr)[1])
 
 
 def make_folder(path, hidden_size, *names):
@@ -34,14 +27,14 @@ def make_folder(path, hidden_size, *names):
     return path
 
 
-def test_a_run_that_resumes_has_the_rate_of_its_beginning(rate, tmp_path):
+def test_a_run_that_resumes_has_the_rate_of_its_beginning(tmp_path):
     config = f"--bert_config_file={make_folder(tmp_path / 'c', 128)}"
     out = make_folder(tmp_path / "out", 128, CHECKPOINT)
     first = rate(f"{config}/bert_config.json", f"--output_dir={tmp_path}/new")
     assert first == rate(f"--output_dir={out}") == 1e-3
 
 
-def test_a_second_phase_has_the_rate_of_the_run_it_continues(rate, tmp_path):
+def test_a_second_phase_has_the_rate_of_the_run_it_continues(tmp_path):
     before = f"--continue_from={make_folder(tmp_path / 'p', 128, CHECKPOINT)}"
     out = make_folder(tmp_path / "out", 128)
     assert rate(before, f"--output_dir={tmp_path}/new") == 1e-3
@@ -49,16 +42,7 @@ def test_a_second_phase_has_the_rate_of_the_run_it_continues(rate, tmp_path):
     assert rate(before, f"--output_dir={out}") == 1e-3
 
 
-def test_masking_flags_are_for_records_without_masks(tmp_path):
-    command = ["run_pretraining.py", "--do_train", "--masked_lm_prob=0.3"]
-    command += ["--input_file=none", f"--output_dir={tmp_path}/out"]
-    done = fork_server.python(*command, code=1)
-    message = "--masked_lm_prob.*--masking=dynamic"
-    assert re.search(message, done.stderr.splitlines()[-1])
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_first_weights_decide_whatever_the_folder_holds(rate, tmp_path):
+def test_the_first_weights_decide_whatever_the_folder_holds(tmp_path):
     first = make_folder(tmp_path / "first", 512)
     for name, *files in ("stale", "checkpoint"), ("resumed", CHECKPOINT):
         out = make_folder(tmp_path / name, 1024, *files)
@@ -68,7 +52,7 @@ def test_the_first_weights_decide_whatever_the_folder_holds(rate, tmp_path):
     assert rate(prefix, f"--output_dir={tmp_path}/new") == 2.5e-4
 
 
-def test_the_folder_says_what_nothing_else_does(rate, tmp_path):
+def test_the_folder_says_what_nothing_else_does(tmp_path):
     """As for the model itself: the first weights may be gone."""
     for name, *files in ("stale",), ("resumed", CHECKPOINT):
         out = f"--output_dir={make_folder(tmp_path / name, 1024, *files)}"

@@ -11,7 +11,7 @@ from data.squad import windows
 from data.squad.articles import SquadData
 from data.squad.examples import read_examples
 from data.squad.scoring import normalize_answer
-from tests.support import fork_server
+from tests.support.fork_server import run_golden
 from tests.support.tfds_support import TEXT, prepare
 from tests.training.squad_support import LOGIT, questions_of
 from training.export.predictor import Predictor
@@ -21,15 +21,8 @@ LENGTHS = ["--max_seq_length=96", "--doc_stride=32", "--max_query_length=16"]
 
 def run(goldens, output_dir, *flags, code=0):
     """Starts the program with the golden model."""
-    return fork_server.python(
-        "run_squad.py",
-        f"--vocab_file={goldens}/vocab.txt",
-        f"--bert_config_file={goldens}/bert_config.json",
-        f"--output_dir={output_dir}",
-        *LENGTHS,
-        *flags,
-        code=code,
-    )
+    flags = *LENGTHS, *flags
+    return run_golden(goldens, "run_squad.py", output_dir, *flags, code=code)
 
 
 def read(path):

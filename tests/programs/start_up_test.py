@@ -28,7 +28,7 @@ EXPORT = ["--do_export", "--export_dir=export"]
 
 @pytest.fixture
 def run(tmp_path):
-    for name in ("tensorflow", "keras", "sklearn"):
+    for name in "tensorflow keras sklearn tensorflow_datasets etils".split():
         text = f"raise SystemExit('{name} is loaded')\n"
         (tmp_path / f"{name}.py").write_text(text, "utf-8")
 
@@ -146,6 +146,17 @@ def test_a_pipe_that_closes(command, text):
         ([*PRETRAINING, "--do_export"], "--do_export: give --export_dir"),
         ([*PRETRAINING, *EXPORT, "--serving_like_original"], "are for fine-"),
         ([*PRETRAINING, *EXPORT, "--export_format=litert"], "are for fine-"),
+        ([*MRPC, *EXPORT, "--task_name=MRPC,CoLA"], "--do_export exports one"),
+        (
+            [*PRETRAINING, "--do_train", "--input_file=a"]
+            + ["--masked_lm_prob=0.3"],
+            "--masked_lm_prob is for records without masks; give --masking=dyn",
+        ),
+        (
+            ["build_vocab.py", "--input_file=/nowhere", "--output_file=v"]
+            + ["--reserved_tokens=[UNK]"],
+            "--reserved_tokens=[UNK]; they must begin",
+        ),
         (
             ["extract_features.py", *MODEL, "--layers=-1,last"]
             + ["--input_file=a", "--output_file=b", "--init_checkpoint=c"],
@@ -154,10 +165,11 @@ def test_a_pipe_that_closes(command, text):
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
-def test_wrong_flags(run, command, message):
+def test_wrong_flags(run, tmp_path, command, message):
     done = run(*command, code=1)
     assert message in done.stderr
     assert "is loaded" not in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_flags_that_are_right(run):
@@ -165,10 +177,20 @@ def test_flags_that_are_right(run):
     assert done.stderr == "tensorflow is loaded\n"
 
 
-def test_importing_modeling_loads_no_tensorflow():
+def test_records_are_made_without_tensorflow(run, goldens, tmp_path):
+    run(
+        "create_pretraining_data.py",
+        f"--input_file={goldens}/pretraining_data/corpus.txt",
+        f"--output_file={tmp_path}/out",
+        f"--vocab_file={goldens}/vocab.txt",
+    )
+    assert (tmp_path / "out").exists()
+
+
+def test_importing_the_modules_loads_no_tensorflow():
     code = (
-        "import sys, modeling\n"
+        "import bert, modeling, sys, tests.conftest\n"
         "assert 'load' in dir(modeling)\n"
-        "print({'tensorflow', 'keras'} & sys.modules.keys())"
+        "print({'tensorflow', 'keras', 'sklearn'} & sys.modules.keys())"
     )
     assert fork_server.cold_python("-c", code).stdout == "set()\n"

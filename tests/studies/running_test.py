@@ -97,12 +97,11 @@ def test_an_interrupted_study_says_how_much_is_left(tmp_path):
     assert "not done yet" not in (tmp_path / "study.md").read_text()
 
 
-def test_progress_is_of_the_whole_study(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+def test_progress_is_of_the_whole_study(tmp_path, logged):
     run(tmp_path, rows=("base",))
-    caplog.clear()
+    logged.clear()
     run(tmp_path)
-    head, *_, last = [r.getMessage() for r in caplog.records]
+    head, *_, last = [r.getMessage() for r in logged.records]
     assert re.match(rf"made_up: {NUM_RUNS} runs, about \d+ minutes", head)
     assert "25 % done before" in head
     total = re.search(r"study made_up: ([\d,]+)/([\d,]+) expected", last)

@@ -148,6 +148,18 @@ def python(*arguments, code=0, cwd=ROOT, **how):
     return done
 
 
+def run_golden(goldens, program, output_dir, *flags, code=0):
+    """Starts a program with the golden vocabulary and model."""
+    return python(
+        program,
+        f"--vocab_file={goldens}/vocab.txt",
+        f"--bert_config_file={goldens}/bert_config.json",
+        f"--output_dir={output_dir}",
+        *flags,
+        code=code,
+    )
+
+
 def cold_python(*arguments, code=0, cwd=ROOT, python=sys.executable, **how):
     """Runs a Python that has loaded nothing yet, as `subprocess.run` does.
 

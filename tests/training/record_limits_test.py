@@ -24,22 +24,17 @@ def spoil(path, feature, value):
             writer.write(record)
 
 
-@pytest.fixture
-def spoiled(monkeypatch):
+def spoil_made(monkeypatch, module, feature, value):
     """Has a module spoil the records that it makes."""
+    make_records = module.make_record_file
 
-    def patch(module, feature, value):
-        make_records = module.make_record_file
+    def make_spoiled(data, *args, **kwargs):
+        report = make_records(data, *args, **kwargs)
+        (path,) = (a for a in args if str(a).endswith(".tf_record"))
+        spoil(path, feature, value)
+        return report
 
-        def make_spoiled(data, *args, **kwargs):
-            report = make_records(data, *args, **kwargs)
-            (path,) = (a for a in args if str(a).endswith(".tf_record"))
-            spoil(path, feature, value)
-            return report
-
-        monkeypatch.setattr(module, "make_record_file", make_spoiled)
-
-    return patch
+    monkeypatch.setattr(module, "make_record_file", make_spoiled)
 
 
 def refused(call, feature, value):
@@ -60,9 +55,9 @@ def refused(call, feature, value):
         ("tagging", "label_ids", 2),
     ],
 )
-def test_of_a_task(goldens, tmp_path, spoiled, kind, feature, limit):
+def test_of_a_task(goldens, tmp_path, monkeypatch, kind, feature, limit):
     write_table(tmp_path / "data", kind)
-    spoiled(classifier, feature, limit)
+    spoil_made(monkeypatch, classifier, feature, limit)
     options = options_of(goldens, tmp_path, kind)
     opened = classifier.Run(options)
     refused(opened.make_records, feature, limit)
@@ -77,8 +72,8 @@ def test_of_a_task(goldens, tmp_path, spoiled, kind, feature, limit):
         ("end_positions", 96),
     ],
 )
-def test_of_questions(goldens, tmp_path, spoiled, feature, limit):
-    spoiled(questions, feature, limit)
+def test_of_questions(goldens, tmp_path, monkeypatch, feature, limit):
+    spoil_made(monkeypatch, questions, feature, limit)
     options = squad_support.make_options(
         goldens, tmp_path / "out", do_train=True, do_predict=False
     )

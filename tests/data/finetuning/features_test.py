@@ -14,13 +14,6 @@ VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d ##d e".split()
 PAD, UNK, CLS, SEP, A, B, C, D, DD, E = range(len(VOCAB))
 
 
-@pytest.fixture
-def tokenizer(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(VOCAB) + "\n")
-    return FullTokenizer(str(path))
-
-
 def options(kind="classification", labels=("no", "yes"), length=8, **others):
     return features.FeatureOptions(kind, labels, length, **others)
 

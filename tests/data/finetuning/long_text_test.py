@@ -13,17 +13,9 @@ from data.in_graph import tagging as graph_tagging
 from data.in_graph import windows
 from data.tasks import InputExample, TaggingExample
 from data.text.packing import INPUTS
-from data.text.tokenization import FullTokenizer
 
 VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d e f g h i j k ##k".split()
 SPECIAL = {"cls_id": 2, "sep_id": 3}
-
-
-@pytest.fixture
-def tokenizer(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(VOCAB) + "\n")
-    return FullTokenizer(str(path))
 
 
 def options(length, stride, kind="classification"):

@@ -89,15 +89,10 @@ class Writer:
         return self.process.returncode, said
 
 
-@pytest.fixture
-def make_text(goldens, tmp_path):
-    def make(num_copies):
-        corpus = (goldens / "pretraining_data/corpus.txt").read_text("utf-8")
-        path = tmp_path / "text"
-        path.write_text("\n\n".join([corpus.strip()] * num_copies), "utf-8")
-        return path
-
-    return make
+def write_text(goldens, path, num_copies):
+    corpus = (goldens / "pretraining_data/corpus.txt").read_text("utf-8")
+    path.write_text("\n\n".join([corpus.strip()] * num_copies), "utf-8")
+    return path
 
 
 @pytest.fixture
@@ -146,9 +141,10 @@ def check_unfinished(folder):
     [(40, 2, 8), pytest.param(150, 20, 40, marks=pytest.mark.slow)],
 )
 def test_a_run_killed_at_any_moment_ends_with_the_same_shards(
-    start, make_text, tmp_path, goldens, num_copies, num_kills, num_shards
+    start, tmp_path, goldens, num_copies, num_kills, num_shards
 ):
-    text, dupe_factor = make_text(num_copies), 16
+    text = write_text(goldens, tmp_path / "text", num_copies)
+    dupe_factor = 16
     whole = tmp_path / "whole"
     recipe = recipe_of(goldens / "vocab.txt", dupe_factor=dupe_factor)
     write([text], whole, recipe, num_shards)
@@ -179,10 +175,10 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_shards(
 @pytest.mark.all
 @pytest.mark.parametrize("num_processes", [1, 2])
 def test_an_interrupted_run_ends_soon_and_keeps_what_it_has(
-    start, make_text, tmp_path, num_processes
+    start, goldens, tmp_path, num_processes
 ):
     writer = start(
-        make_text(30),
+        write_text(goldens, tmp_path / "text", 30),
         dupe_factor=40,
         num_processes=num_processes,
         hit="interrupt",
@@ -202,9 +198,9 @@ def test_an_interrupted_run_ends_soon_and_keeps_what_it_has(
 
 @pytest.mark.all
 def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
-    start, make_text, tmp_path
+    start, goldens, tmp_path
 ):
-    text = make_text(30)
+    text = write_text(goldens, tmp_path / "text", 30)
     writer = start(text, dupe_factor=40, hit="kill a worker", num_finished=1)
     code, said = writer.end()
     assert code != 0

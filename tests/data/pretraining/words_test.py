@@ -6,16 +6,8 @@ import sys
 
 import pytest
 
-from data.pretraining.exact import in_memory
 from data.pretraining.words import check_name, encoder
-from data.text.tokenization import FullTokenizer
-from tests.data.pretraining.support import (
-    decode,
-    recipe_of,
-    records_of,
-    shard_names,
-    write,
-)
+from tests.data.pretraining.support import decode, recipe_of, records_of, write
 
 FIRST, LATER = "的一是在不了有和人这", "中大为上个国我以要他"
 CHARACTERS = FIRST + LATER
@@ -25,18 +17,6 @@ VOCAB = [
     *("win", "##dow", "##s", "x", "##p", "3", ".", "1", "##4", "。", "e"),
     *("ไทย", "##ประ", "##เทศ", "##ใหญ"),
 ]
-
-
-@pytest.fixture
-def vocab_file(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("".join(f"{token}\n" for token in VOCAB))
-    return str(path)
-
-
-@pytest.fixture
-def tokenizer(vocab_file):
-    return FullTokenizer(vocab_file)
 
 
 @pytest.fixture
@@ -151,11 +131,7 @@ def rows_of_words(tmp_path, vocab_file, num_processes):
     text.write_text("\n\n".join(documents))
     options = {"max_seq_length": 32, "do_whole_word_mask": True}
     recipe = recipe_of(vocab_file, **options).replace(word_segmenter="/")
-    if num_processes:
-        write([text], tmp_path, recipe, num_processes=num_processes)
-    else:
-        outputs = shard_names(tmp_path, 2)
-        in_memory.write_pretraining_data([str(text)], outputs, recipe)
+    write([text], tmp_path, recipe, num_processes=num_processes)
     return decode(recipe, records_of(tmp_path))
 
 

@@ -120,17 +120,11 @@ def test_values_the_model_has_no_row_for_are_refused(tmp_path, limit, skips):
         )
 
 
-@pytest.fixture
-def late(tmp_path):
+def write_late(path, value, compression="none"):
     """Writes 1,500 records of 0, with one other value in record 1,200."""
-
-    def write_late(value, compression="none"):
-        columns = {"x": np.zeros((1500, 2), np.int64), "y": np.zeros((1500, 1))}
-        columns["x"][1199, 1] = value
-        path = tmp_path / "late.tf_record"
-        return write_examples(path, SPECS, columns, compression)
-
-    return write_late
+    columns = {"x": np.zeros((1500, 2), np.int64), "y": np.zeros((1500, 1))}
+    columns["x"][1199, 1] = value
+    return write_examples(path, SPECS, columns, compression)
 
 
 def holds(path, value):
@@ -172,8 +166,8 @@ WRONG = [(x, "fine-tuning") for x in (-1, 2**32 + 3, -(2**63))]
 
 
 @pytest.mark.parametrize(("value", "way"), [*((67, w) for w in WAYS), *WRONG])
-def test_a_late_value_out_of_range_is_named(late, way, value):
-    path = late(value)
+def test_a_late_value_out_of_range_is_named(tmp_path, way, value):
+    path = write_late(tmp_path / "late.tf_record", value)
     files = input_pipeline.open_records([path], SPECS, limits={"x": 67})
     batches = WAYS[way](files, batch_size=10)
     with pytest.raises(ValueError, match=holds(path, value)):
@@ -181,8 +175,8 @@ def test_a_late_value_out_of_range_is_named(late, way, value):
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_a_value_out_of_range_is_no_damage(late, compression):
-    path = late(67, compression)
+def test_a_value_out_of_range_is_no_damage(tmp_path, compression):
+    path = write_late(tmp_path / "late.tf_record", 67, compression)
     if compression == "none":  # the first record is damaged, and left out
         with open(path, "r+b") as file:
             file.seek(14)

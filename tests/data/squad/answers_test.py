@@ -169,30 +169,25 @@ def assert_place(answer, example):
     assert " ".join(reference.split_words(part)) == answer.text
 
 
-@pytest.fixture
-def ask(tmp_path, tokenizer):
+def ask(folder, tokenizer, context, **options):
     """Asks "a"; only [CLS] and the question have good scores as an answer."""
-
-    def run(context, **options):
-        data = write_paragraph(tmp_path / "a.json", context, question("1", "a"))
-        asked = converted(read_examples(data), tokenizer, SMALL)
-        scores = np.array([[5.0, 4.0] + [-9.0] * 14], np.float32)
-        scores = np.stack([scores, scores], axis=2)
-        return list(predict(asked, scores, options=AnswerOptions(**options)))
-
-    return run
+    data = write_paragraph(folder / "a.json", context, question("1", "a"))
+    asked = converted(read_examples(data), tokenizer, SMALL)
+    scores = np.array([[5.0, 4.0] + [-9.0] * 14], np.float32)
+    scores = np.stack([scores, scores], axis=2)
+    return list(predict(asked, scores, options=AnswerOptions(**options)))
 
 
-def test_without_a_candidate_there_is_no_answer(ask):
+def test_without_a_candidate_there_is_no_answer(tmp_path, tokenizer):
     # The original stops with an AttributeError.
-    options = {"n_best_size": 2}
-    (found,) = ask("one two three", version_2_with_negative=True, **options)
+    asked, options = (tmp_path, tokenizer, "one two three"), {"n_best_size": 2}
+    (found,) = ask(*asked, version_2_with_negative=True, **options)
     assert found.text == found.best_text == ""
     assert found.answers == [("", 1.0, 5.0, 5.0, None, None)]
     assert found.score_diff == 1_000_000.0
     assert found.text_at(100.0) == ""
     # Version 1.1 says "empty", as the original.
-    (found,) = ask("one two three", **options)
+    (found,) = ask(*asked, **options)
     assert found.answers == [("empty", 1.0, 0.0, 0.0, None, None)]
     assert found.text == found.text_at(-1.0) == "empty"
 
@@ -217,10 +212,10 @@ def test_scores_that_do_not_fit_are_an_error(
         list(predict(asked, scores, options=AnswerOptions()))
 
 
-def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
+def test_an_error_leaves_the_files_that_were_there(tmp_path, tokenizer):
     folder = tmp_path / "out"
     write_files(str(folder), [], False)
-    (found,) = ask("one two")
+    (found,) = ask(tmp_path, tokenizer, "one two")
 
     def predictions():
         yield found

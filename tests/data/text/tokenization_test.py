@@ -33,15 +33,11 @@ def tokenizer(request, goldens):
     return tokenization.FullTokenizer(str(goldens / "vocab.txt"), request.param)
 
 
-@pytest.fixture(scope="module")
-def golden_lines(goldens):
+def test_equals_the_original_on_torture_lines(tokenizer, goldens):
     text = (goldens / "tokenization/tokenization.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def test_equals_the_original_on_torture_lines(tokenizer, golden_lines):
     do_lower_case = tokenizer.basic_tokenizer.do_lower_case
-    lines = [x for x in golden_lines if x["do_lower_case"] == do_lower_case]
+    lines = map(json.loads, text.splitlines())
+    lines = [x for x in lines if x["do_lower_case"] == do_lower_case]
     assert len(lines) == 43
     for line in lines:
         text = line["text"]

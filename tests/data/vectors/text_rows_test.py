@@ -9,13 +9,6 @@ from data.vectors import text_rows
 VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d un ##aff ##able , cafe |".split()
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
-    path.write_text("\n".join(VOCAB), "utf-8")
-    return FullTokenizer(str(path))
-
-
 @pytest.mark.parametrize(
     ("line", "tokens", "num_first"),
     [

@@ -82,9 +82,7 @@ def test_from_folder_is_the_encoder_alone(original, goldens, tmp_path, caplog):
     assert bert.config.hidden_size == theirs.H
 
 
-def test_the_newest_checkpoint_of_a_pretraining_run_is_taken(
-    original, goldens, tmp_path
-):
+def test_the_newest_checkpoint_of_a_pretraining_run_is_taken(original, goldens):
     # As after an export, and more training.
     facts = {
         "kind": "pretraining",

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.special import softmax
 
 from tests.support.model_folder_support import variables_of
 
@@ -17,16 +18,6 @@ def with_weights(model):
         name: variable.numpy().astype(np.float64)
         for name, variable in variables.items()
     }
-
-
-def softmax(x):
-    x = np.exp(x - x.max(-1, keepdims=True))
-    return x / x.sum(-1, keepdims=True)
-
-
-def log_softmax(x):
-    shifted = x - x.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 def gelu(x):

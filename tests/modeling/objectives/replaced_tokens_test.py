@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import softmax
 
 from modeling.objectives import replaced_tokens
 from modeling.objectives.replaced_tokens import Masked, ReplacedTokensModel
@@ -13,7 +14,6 @@ from tests.modeling.objectives.numpy_model import (
     NumpyModel,
     gelu,
     sentences,
-    softmax,
     with_weights,
 )
 from tests.support import rounding
@@ -63,7 +63,8 @@ class Electra:
         x = model.layer_norm(gelu(model.dense(x, f"{head}/dense")), head)
         return softmax(
             x @ self.weights["electra/embeddings/word_embeddings"].T
-            + self.weights[f"{head}/output_bias"]
+            + self.weights[f"{head}/output_bias"],
+            axis=-1,
         )
 
     def scores(self, fake):

@@ -6,11 +6,11 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import log_softmax
 
 from data.records import length_batches
 from modeling import SpanModel, TaskModel
 from tests.modeling.objectives import tasks_support
-from tests.modeling.objectives.numpy_model import log_softmax
 from tests.modeling.objectives.tasks_support import LABELS
 from tests.support import rounding
 from tests.support.model_folder_support import variables_of
@@ -66,7 +66,7 @@ def reference(kind, logits, batch):
         weights = weights * batch["label_mask"].numpy()
     else:
         logits = logits[:, None]  # one item an example
-    told = log_softmax(logits)
+    told = log_softmax(logits, axis=-1)
     losses = -np.take_along_axis(told, labels[..., None], axis=-1)[..., 0]
     return losses, logits.argmax(axis=-1) == labels, weights
 
@@ -97,7 +97,7 @@ def test_losses_scores_and_predictions_equal_numpy(task_model, kind):
     expected = {
         "regression": logits,
         "multilabel": 1 / (1 + np.exp(-logits)),
-    }.get(kind, np.exp(log_softmax(logits)))
+    }.get(kind, np.exp(log_softmax(logits, axis=-1)))
     for predictions in (by_example["predictions"], model.predict(batch)):
         np.testing.assert_allclose(predictions, expected, rtol=rounding.EQUAL)
 

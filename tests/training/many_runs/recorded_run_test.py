@@ -10,16 +10,13 @@ from training.many_runs.recorded_run import RecordedRun
 FACTS = {"seed": 1}
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Seconds that pass only when a test adds to them."""
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    return now
-
-
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, ValueError])
-def test_seconds_before_a_stop_count_and_pauses_do_not(tmp_path, clock, stop):
+def test_seconds_before_a_stop_count_and_pauses_do_not(
+    tmp_path, monkeypatch, stop
+):
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
     def run():
         clock[0] += 7
         raise stop

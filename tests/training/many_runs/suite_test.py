@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -149,10 +150,8 @@ def test_one_failing_task_does_not_lose_the_others(options, tmp_path, ran):
 
 
 def test_a_lost_tpu_fails_no_task(options, tmp_path, ran, monkeypatch):
-    def run(options, trial_options):
-        raise tf.errors.UnavailableError(None, None, "Socket closed")
-
-    monkeypatch.setattr(trials, "run", run)
+    lost = tf.errors.UnavailableError(None, None, "Socket closed")
+    monkeypatch.setattr(trials, "run", mock.Mock(side_effect=lost))
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     with pytest.raises(tf.errors.UnavailableError):
         run_suite(options, "CoLA,RTE")
@@ -194,10 +193,7 @@ def test_workers_meet_at_each_task(options, tmp_path, ran, of_two_workers):
 def test_of_several_workers_none_goes_on_alone(
     options, tmp_path, ran, monkeypatch, of_two_workers, error
 ):
-    def run(options, trial_options):
-        raise error
-
-    monkeypatch.setattr(trials, "run", run)
+    monkeypatch.setattr(trials, "run", mock.Mock(side_effect=error))
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     with pytest.raises(type(error)) as caught:
         run_suite(options, "CoLA,RTE")

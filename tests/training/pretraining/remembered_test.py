@@ -61,16 +61,11 @@ def trained(finished, tmp_path):
     return finished.replace(output_dir=str(out))
 
 
-@pytest.fixture
-def begin(monkeypatch):
+def begin(options):
     """Checks the input of a run and keeps its files; trains nothing."""
-
-    def call(options):
-        with monkeypatch.context() as patch:
-            patch.setattr(pretraining.Run, "_train_and_score", lambda *_: 0)
-            pretraining.run(options)
-
-    return call
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pretraining.Run, "_train_and_score", lambda *_: 0)
+        pretraining.run(options)
 
 
 def test_the_command_that_trains_reads_queries_as_its_records_were(
@@ -104,7 +99,7 @@ def test_the_command_that_trains_exports_what_its_records_were(
 
 
 def test_a_later_command_splits_text_as_the_records_were(
-    trained, tmp_path, logged, begin
+    trained, tmp_path, logged
 ):
     kept = read_settings(str(tmp_path / "out"))
     assert kept.do_lower_case is False
@@ -144,7 +139,7 @@ def test_a_vocabulary_that_the_records_did_not_have_is_refused(
 
 
 def test_another_run_continues_with_the_same_vocabulary(
-    trained, vocab_file, tmp_path, begin
+    trained, vocab_file, tmp_path
 ):
     """The command of the second run need not name it."""
     later = trained.replace(
@@ -216,7 +211,7 @@ def test_each_setting_of_the_masks_is_remembered(finished):
 
 
 def test_what_an_earlier_command_left_does_not_describe_the_model(
-    trained, tmp_path, caplog, begin
+    trained, tmp_path, caplog
 ):
     folder = tmp_path / "left"
     folder.mkdir()

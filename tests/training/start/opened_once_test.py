@@ -12,7 +12,12 @@ from data.storage import files
 from tests.support.classifier_support import write_table
 from tests.support.pretraining_support import RECORDS, make_options
 from tests.training.finetuning_support import options_of
+from training.config.extraction_options import (
+    ExtractionOptions,
+    VectorOptions,
+)
 from training.config.finetuning_options import TrialOptions
+from training.config.run_options import DeviceOptions
 from training.many_runs import trials
 from training.runs import pretraining, vectors
 
@@ -122,14 +127,22 @@ def test_a_pretraining(goldens, tmp_path, released, opened):
     assert kept == (goldens / "vocab.txt").read_bytes()
 
 
-def test_vectors(goldens, released, vector_options, opened, tmp_path):
-    vectors.run(vector_options.replace(given=frozenset()))
+def test_vectors(goldens, released, opened, tmp_path):
+    options = ExtractionOptions(
+        input_file=str(goldens / "extract_features/input.txt"),
+        output_file=str(tmp_path / "one.jsonl"),
+        init_checkpoint=str(released / "bert_model.ckpt"),
+        max_seq_length=64,
+        vectors=VectorOptions(layers=(-1,)),
+        device=DeviceOptions(),
+    )
+    vectors.run(options.replace(given=frozenset()))
     assert times(opened, released, *FOUND) == ONCE
     both = {
         "vocab_file": str(goldens / "vocab.txt"),
         "bert_config_file": str(goldens / "first_layer.json"),
         "output_file": str(tmp_path / "other.jsonl"),
     }
-    vectors.run(vector_options.replace(**both))
+    vectors.run(options.replace(**both))
     found, given = (tmp_path / f"{name}.jsonl" for name in ("one", "other"))
     assert found.read_bytes() == given.read_bytes()

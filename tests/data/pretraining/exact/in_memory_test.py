@@ -18,18 +18,10 @@ from data.records import reading
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 from tests.data.pretraining.support import recipe_of
-from tests.support import fork_server
 from tests.support.run_files import rows_in
 
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
 WRITTEN = ["in.txt", "out", "out.manifest.json", "vocab.txt"]
-
-
-@pytest.fixture
-def vocab_file(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(TOKENS) + "\n")
-    return str(path)
 
 
 @pytest.fixture
@@ -71,7 +63,7 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
 def test_only_blank_lines_part_documents(lines):
     with tempfile.TemporaryDirectory() as folder:
         vocab = pathlib.Path(folder, "vocab.txt")
-        vocab.write_text("\n".join([*TOKENS, "a", "b"]))
+        vocab.write_text("\n".join([*VOCAB, "a", "b"]))
         tokenizer = FullTokenizer(str(vocab))
         paths = [os.path.join(folder, name) for name in ("1.txt", "2.txt")]
         for path in paths:
@@ -128,7 +120,7 @@ def test_a_manifest_of_earlier_records_is_replaced(
         "bytes": records.stat().st_size,
         "examples": manifest["counts"]["examples"],
     }
-    assert manifest["vocab_size"] == len(TOKENS)
+    assert manifest["vocab_size"] == len(VOCAB)
     # old, mill, [UNK], mill, ##s
     assert manifest["counts"]["wordpieces"] == 5
     assert manifest["counts"]["unknown"] == 1
@@ -150,14 +142,14 @@ def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
 ):
     # `num_ids` does not count it, so that the model has no row for it.
     longer = tmp_path / "longer.txt"
-    longer.write_text("\n".join([*TOKENS, "", ""]))
+    longer.write_text("\n".join([*VOCAB, "", ""]))
     options = {"mask_token_prob": 0.0, "random_token_prob": 1.0}
     text = "old mills\nmill\n\nold mill old\n" * 9
     for name, vocab in ("out", vocab_file), ("other", longer):
         write(text, [name], vocab, **options)
     rows = rows_in(tmp_path / "other")
     assert rows == rows_in(tmp_path / "out")
-    assert max(max(row["input_ids"]) for row in rows) == len(TOKENS) - 1
+    assert max(max(row["input_ids"]) for row in rows) == len(VOCAB) - 1
 
 
 def test_more_files_than_examples_are_refused(write, tmp_path):
@@ -195,20 +187,6 @@ def test_too_few_predictions_are_reported(write, caplog):
     # 512 * 0.15 = 76.8
     assert "--max_predictions_per_seq=10, but" in caplog.text
     assert "is 77; pass that instead" in caplog.text
-
-
-def test_the_program_loads_no_tensorflow(goldens, tmp_path):
-    for name in "tensorflow", "keras", "tensorflow_datasets", "etils":
-        ends = f"raise SystemExit('{name} is loaded')"
-        (tmp_path / f"{name}.py").write_text(ends)
-    fork_server.cold_python(
-        "create_pretraining_data.py",
-        f"--input_file={goldens}/pretraining_data/corpus.txt",
-        f"--output_file={tmp_path}/out",
-        f"--vocab_file={goldens}/vocab.txt",
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-    )
-    assert (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
