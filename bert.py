@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from data.entities import entities_of
+from data.storage import files
 from training.export import litert_model
 from training.export.asking import PAIRS, fillings, listed, masked, named
 from training.export.vector_methods import VectorMethods
@@ -92,12 +93,11 @@ class Model(VectorMethods):
             self._vectors = found
             return
         import modeling
-        from data.storage import files
         from training.start import description
         from training.vectors.texts import TextVectors
 
         if files.exists(folder):
-            folder = _absolute(folder)  # its files are read later, too
+            folder = files.absolute(folder)  # its files are read later, too
         self.loaded = modeling.load(folder, **options)
         description.warn_if_unfinished(folder, self.loaded.description)
         self.kind = self.loaded.kind
@@ -288,11 +288,6 @@ def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
     return Predictor.load(folder) if find_version(folder) else None
 
 
-def _absolute(path: str) -> str:
-    """The path of a local folder in whatever directory later code runs."""
-    return os.path.abspath(path) if path and "://" not in path else path
-
-
 def finetune(
     train: Any,
     folder: str,
@@ -342,7 +337,7 @@ def finetune(
     from training.many_runs import table_run
 
     tables = {"train": train, "dev": dev, "test": test}
-    folders = os.fspath(folder), _absolute(os.fspath(output_dir))
+    folders = os.fspath(folder), files.absolute(os.fspath(output_dir))
     settings |= {"kind": kind, "text": text, "label": label, "on_step": on_step}
     return table_run.run(tables, *folders, **settings)
 
@@ -361,5 +356,5 @@ def train_vectors(
     from training.many_runs import table_run
 
     tables = {"train": train, "dev": dev}
-    folders = os.fspath(folder), _absolute(os.fspath(output_dir))
+    folders = os.fspath(folder), files.absolute(os.fspath(output_dir))
     return table_run.train_vectors(tables, *folders, **settings)

@@ -19,7 +19,7 @@ import time
 import unicodedata
 from pathlib import Path
 
-from data.settings import Settings, optional, setting
+from data.settings import Settings, amount, optional, positive, setting
 from data.storage import files, locks
 from data.text.tokenization import FullTokenizer
 from demo import sizes
@@ -48,13 +48,11 @@ class DemoOptions(Settings):
         "Most wordpieces; small texts get fewer. Default 5000 or by --minutes.",
         least=1,
     )
-    minutes: float = setting(
-        0.0,
-        "Train for so long, which chooses the model; 0 = by steps.",
-        least=0,
+    minutes: float = amount(
+        0.0, "Train for so long, which chooses the model; 0 = by steps."
     )
-    num_train_steps: int = setting(
-        2800, "Most training steps; a small --text gets fewer.", least=1
+    num_train_steps: int = positive(
+        2800, "Most training steps; a small --text gets fewer."
     )
 
 

@@ -45,11 +45,10 @@ def check(path: str) -> None:
     Raises ValueError, with the path, for too few sentences, no words, or bytes
     that are not UTF-8.
     """
-    lines = list(files.read_lines(path))
-    text = " ".join(lines)
+    text = words = " ".join(files.read_lines(path))
     for token in SPECIAL_TOKENS:
-        text = text.replace(token, " ")
-    if lines and any(map(str.strip, lines)) and not any(map(str.isalpha, text)):
+        words = words.replace(token, " ")
+    if text.strip() and not any(map(str.isalpha, words)):
         raise ValueError(
             f"{path} holds no words beside tokens; give a text of sentences."
         )
@@ -71,15 +70,14 @@ def of_text(path: str, most_wordpieces: int | None, minutes: float) -> Sizes:
     characters = min(len(set("".join(cut))), _MOST_CHARACTERS)
     vocab_size = max(2 * characters + 500, len(cut) // 20)
     model = recipes.best_sizes(minutes, len(cut)) if minutes else _QUICK
-    most_wordpieces = most_wordpieces or model.vocab_size
     reason = (
         f"{len(cut):,} words, {share:.1%} of them with accents, which are "
         f"{'dropped, and so are capitals' if lower else 'kept, with capitals'}"
     )
     if minutes:
         reason += f"; for {minutes:g} minutes: {model}"
-    most_wordpieces = max(most_wordpieces, 2 * characters + 100)
-    return Sizes(lower, min(vocab_size, most_wordpieces), model, reason)
+    most = max(most_wordpieces or model.vocab_size, 2 * characters + 100)
+    return Sizes(lower, min(vocab_size, most), model, reason)
 
 
 def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:

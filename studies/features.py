@@ -34,7 +34,6 @@ STUDY = Study(
         "The paper labels names in CoNLL-2003, with the sentences around. The "
         "paper has no sum without weights.",
     ),
-    num_steps=1500,
     sizes={"num_hidden_layers": 4},
     takes_model=True,
 )

@@ -26,5 +26,4 @@ STUDY = Study(
         "much.",
     ),
     minutes=8.0,
-    num_steps=1500,
 )

@@ -37,5 +37,4 @@ STUDY = Study(
         "All checkpoints of a line are of one run, whose learning rate falls "
         "to 0 at its end.",
     ),
-    num_steps=1500,
 )

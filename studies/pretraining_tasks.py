@@ -46,5 +46,4 @@ STUDY = Study(
         "The paper has no parts of speech: they stand beside its other task on "
         "single tokens, SQuAD.",
     ),
-    num_steps=1500,
 )

@@ -30,5 +30,4 @@ STUDY = Study(
         "Half of the pairs of `next_sentence` have a random second segment, "
         "which makes its perplexity higher by itself.",
     ),
-    num_steps=1500,
 )

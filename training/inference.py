@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.finetuning.feature_options import EXAMPLE_NUMBER
-from data.progress import Progress
+from data.progress import Progress, tracked
 from data.records import damage, length_batches
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
@@ -205,13 +205,11 @@ class Evaluator(Inference):
         the losses of the batches, as in the original.
         """
         sums = defaultdict(float)
-        shown = Progress("evaluating", total=num_steps, unit="batches")
-        with shown as progress:
-            for outputs in self.over(make_batches, "an evaluation", num_steps):
-                for name, parts in outputs.items():
-                    metric = np.concatenate(parts).sum(axis=0)
-                    sums[name] += metric.astype(np.float64)
-                progress.advance()
+        batches = self.over(make_batches, "an evaluation", num_steps)
+        for outputs in tracked(batches, "evaluating", "batches", num_steps):
+            for name, parts in outputs.items():
+                metric = np.concatenate(parts).sum(axis=0)
+                sums[name] += metric.astype(np.float64)
         return {name: losses.mean(metric) for name, metric in sums.items()}
 
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
@@ -268,7 +266,7 @@ class OutputCollector(Inference):
         elif devices.num_workers(self._strategy) > 1:  # reads all records
             num_steps = sum(1 for _ in make_batches(WHOLE))
         with (
-            damage.naming_damage(files.segments, files.specs),
+            damage.naming_damage(files),
             Progress(what, total=files.count, unit="examples") as progress,
         ):
             for outputs in self.over(make_batches, what, num_steps):

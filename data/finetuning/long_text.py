@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from data.settings import Settings, setting
+from data.settings import Settings, amount, setting
 
 MODES = ("truncate", "windows")
 POOLINGS = ("mean", "max")
@@ -21,11 +21,10 @@ class LongTextOptions(Settings):
         choices=MODES,
         flag="long_text",
     )
-    stride: int = setting(
+    stride: int = amount(
         0,
         "[new] Wordpieces from the start of a window to the start of the next; "
         "0 = half of what a window holds.",
-        least=0,
         flag="long_text_stride",
     )
     pooling: str = setting(

@@ -8,7 +8,7 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -149,10 +149,8 @@ def _numbered(segment):
 
 
 @contextlib.contextmanager
-def naming_damage(
-    segments: Sequence[Segment], specs: Sequence[FeatureSpec]
-) -> Iterator[None]:
-    """Adds file and record to the errors of reading inside the block.
+def naming_damage(opened: Any) -> Iterator[None]:
+    """Adds file and record to the errors of reading a `RecordFiles` in a block.
 
     Raises DamagedError if a file was changed or removed during the run,
     ValueError if a record does not fit.
@@ -164,9 +162,9 @@ def naming_damage(
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
         if any(begin in str(cause) for begin in reading.EXPLAINED):
-            check_fit(segments, specs)
+            check_fit(opened.segments, opened.specs)
         if isinstance(cause, _READ_ERRORS):
-            if damage := find_damage(segments):
+            if damage := find_damage(opened.segments):
                 raise DamagedError(
                     f"{damage} It was undamaged when the run began; the same "
                     "command resumes from the last checkpoint."

@@ -134,6 +134,11 @@ def place_of(path: str) -> str:
     return os.path.realpath(path)
 
 
+def absolute(path: str) -> str:
+    """Returns a local path for any working directory; others, and "", as is."""
+    return os.path.abspath(path) if path and "://" not in path else path
+
+
 def remove(path: str) -> None:
     """Removes a file if there is one."""
     if exists(path):

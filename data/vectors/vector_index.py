@@ -106,7 +106,7 @@ def write_facts(
 
 def texts_of(file: str, column: str) -> dict[str, str]:
     """Returns where an index has its texts from, and their checksum."""
-    place = file if "://" in file else os.path.abspath(file)
+    place = files.absolute(file)
     return {"file": place, "column": column, "sha256": files.sha256(file)}
 
 

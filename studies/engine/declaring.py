@@ -90,7 +90,7 @@ class Study:
     measures: tuple[str, ...]
     nearest: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    num_steps: int = 1000
+    num_steps: int = 1500
     minutes: float = 0.0
     sizes: Values = dataclasses.field(default_factory=dict)
     takes_model: bool = False

@@ -148,16 +148,15 @@ class Programs:
         _, options = self._finetuning(ClassifierOptions, job)
         name = job.run.removesuffix("_frozen")
         if name not in self._tasks:  # the records are the same for all rows
-            opened = classifier.Run(options)
             folder = self._inputs.path(name)
-            self._tasks[name] = opened.make_records(folder)
+            self._tasks[name] = classifier.Run(options).make_records(folder)
         inputs = self._tasks[name]
 
         def train() -> dict[str, Any]:
             results = classifier.run(options, inputs).results
             return dict(next(iter(results.values())))
 
-        return facts_of(options, inputs.train, inputs.dev), train
+        return facts_of(options, inputs), train
 
     def _answer(self, job: Job) -> tuple[dict, Callable]:
         """The facts of a run on questions, and the function that does it."""

@@ -7,7 +7,7 @@ from absl import logging
 
 import studies
 from data.pretraining import corpus
-from data.settings import Settings, optional, setting
+from data.settings import Settings, amount, optional, positive, setting
 from data.storage import files
 from studies.engine import casing, scales
 from studies.engine.declaring import Study
@@ -185,16 +185,14 @@ class StudyOptions(Settings):
         choices=scales.NAMES,
     )
     rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
-    num_trials: int = setting(
+    num_trials: int = positive(
         3,
         "Fine-tunings of each row, with --seed and those after it; the report "
         "has their mean and spread. A later run may ask for more.",
-        least=1,
     )
-    seed: int = setting(
+    seed: int = amount(
         12345,
         "Seed of the pretraining and first seed of the fine-tunings.",
-        least=0,
         most=2**31 - 1,
     )
     precision: str = setting(

@@ -123,7 +123,7 @@ def record_losses(monkeypatch):
 
     def recorded(self, *args, **kwargs):
         metrics = run_steps(self, *args, **kwargs)
-        at = self.metric_names.index("loss")
+        at = self._steps.metric_names.index("loss")
         losses.extend(metrics[:, at, 0] / metrics[:, at, 1])
         return metrics
 

@@ -104,7 +104,7 @@ def recorded_metrics():
         found = run_steps(self, *args, **kwargs)
         with np.errstate(invalid="ignore"):  # a skipped update has no norm: nan
             rows.extend(found[..., 0] / found[..., 1])
-        names[:] = self.metric_names
+        names[:] = self._steps.metric_names
         return found
 
     with mock.patch.object(loop.Trainer, "run_steps", recorded):

@@ -1,10 +1,10 @@
 """Options of learning from a larger model."""
 
 import dataclasses
-import os
 from typing import Any
 
 from data.settings import Settings, setting, share
+from data.storage import files
 
 
 class DistillOptions(Settings):
@@ -35,10 +35,9 @@ class DistillOptions(Settings):
                 "of a finished run; give it, or leave the flag out."
             )
         for name in ("teacher_dir", "unlabeled_file"):
-            path = getattr(self, name)
-            if path and "://" not in path:
-                # task.json keeps it for commands from other folders.
-                object.__setattr__(self, name, os.path.abspath(path))
+            # task.json keeps it for commands from other folders.
+            path = files.absolute(getattr(self, name))
+            object.__setattr__(self, name, path)
 
     @property
     def remembered(self) -> dict[str, Any]:

@@ -121,8 +121,7 @@ class TaskOptions(shared.Options):
 
     # They name data, and do not say how a model reads it.
     OF_ONE_COMMAND: ClassVar[frozenset[str]] = frozenset(
-        ("tfds", "tfds_data_dir", "train_file", "dev_file", "test_file")
-        + ("labels",)
+        (*tasks.FILES, "tfds", "tfds_data_dir", "labels")
     )
 
     language: str | None = optional("[new] xnli: default zh.")

@@ -240,7 +240,6 @@ class ServingOptions(shared.Options):
 class ExportOptions(shared.Options):
     """What is exported, and where to."""
 
-    do_export: bool = switch(shared.DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
     export_dir: str | None = optional("[new] Versions go to EXPORT_DIR/1, 2...")
     format: str = setting(

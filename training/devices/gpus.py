@@ -127,10 +127,9 @@ def _trial(index: int) -> str:
     XLA of CUDA 12.5 has ended on a GPU that is newer: "PTX version 8.5 does not
     support target 'sm_120'", tensorflow/tensorflow#111958.
     """
-    command = [sys.executable, "-m", "training.devices.gpus", str(index)]
     try:
         done = subprocess.run(
-            command,
+            [sys.executable, "-m", "training.devices.gpus", str(index)],
             cwd=_ROOT,
             env=os.environ | {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
             capture_output=True,

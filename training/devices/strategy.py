@@ -194,10 +194,9 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
         return batches
 
     def cut(x):
-        parts = divided(x, count)
         # Keep static shapes, which a TPU needs.
         rows = x.shape[0] and x.shape[0] // count
-        return tf.ensure_shape(parts, [count, rows, *x.shape[1:]])
+        return tf.ensure_shape(divided(x, count), [count, rows, *x.shape[1:]])
 
     cut_all = functools.partial(tf.nest.map_structure, cut)
     return batches.map(cut_all, tf.data.AUTOTUNE, deterministic=True).unbatch()
@@ -310,6 +309,8 @@ def check_batch_sizes(
 def _tpu_strategy(options: DeviceOptions) -> Strategy:
     """Connects to the TPU that the flags name."""
     address = options.tpu_name or options.master or "local"
+    # Connecting waits for an address that nobody answers, without an error.
+    logging.info("Connecting to the TPU at %r.", address)
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=address, zone=options.tpu_zone, project=options.gcp_project

@@ -20,6 +20,7 @@ from training.config.run_options import ServingOptions
 from training.export.functions import Tensors, as_function, checked, of_texts
 from training.export.requests import Inputs
 from training.start.description import Description
+from training.start.setup import limits_of
 
 DEFAULT = "serving_default"
 # Name of the signature of ids, mask and segments if it is not the default.
@@ -217,9 +218,7 @@ class Serving(abc.ABC):
         length = tf.shape(needed["input_ids"])[-1]
         long = f"input_ids has rows of over {most} wordpieces; shorten them."
         checks = [(length <= most, long)]
-        limits = {"input_ids": self.config.vocab_size}
-        limits["segment_ids"] = self.config.type_vocab_size
-        for name, limit in limits.items():
+        for name, limit in limits_of(self.config).items():
             ids = needed[name]
             is_good = tf.reduce_all((ids >= 0) & (ids < limit))
             must = f"{name} must be 0 to {limit - 1}, as the model has them."

@@ -123,10 +123,7 @@ class Finetuning:
         settings = train.shaping | weights | self._order | self._start.origin
         config, length = self.model.config, self.options.max_seq_length
         trims = self._batching["trim"]
-        with (
-            self._strategy.scope(),
-            naming_damage(train_files.segments, train_files.specs),
-        ):
+        with self._strategy.scope(), naming_damage(train_files):
             train = with_fusion(train, config, seq_length=length, trims=trims)
             how = {"batch_size": train.train_batch_size, "seed": train.seed}
             how |= self._order | {"trim": trimming(train) if trims else None}

@@ -45,7 +45,9 @@ def write_predictions(
         _write_table(path, rows)
         return
     if not suffix:
-        write_test_results(output_dir, scores.predictions)
+        # Source: `run_classifier.main`; a column for each label.
+        results = os.path.join(output_dir, "test_results.tsv")
+        _write_table(results, scores.predictions)
     texts = _label_texts(task, answers)
     score = _cell if task.kind == "regression" else float
     found = zip(examples, texts, scores.predictions, strict=True)
@@ -173,16 +175,6 @@ def _write_table(path: str, rows: Sequence[Sequence[Any]]) -> None:
     """Writes rows; "?" is half a pair of surrogates, which JSON can hold."""
     files.write_text(path, tsv(rows).encode("utf-8", "replace").decode("utf-8"))
     logging.info("Wrote %s", path)
-
-
-def write_test_results(output_dir: str, predictions: np.ndarray) -> None:
-    """Writes `test_results.tsv` from predictions, float32 [N, L].
-
-    It has a line for each example and a column for each label.
-
-    Source: `run_classifier.main`.
-    """
-    _write_table(os.path.join(output_dir, "test_results.tsv"), predictions)
 
 
 def _label_texts(task: Task, answers: Any) -> list[str | float]:

@@ -20,7 +20,7 @@ from training.loop import resume_point
 from training.loop.resume_point import ResumePoint
 
 _NAME = re.compile(r"model\.ckpt-(\d+)\.index")
-_DATA = ".data-00000-of-00001"
+DATA = ".data-00000-of-00001"
 # Checkpoints kept if nothing else is said, as the original's.
 _USUAL_NUMBER = 5
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
@@ -205,7 +205,7 @@ class CheckpointManager:
         for step in sorted(set(steps) - set(kept)):
             # The index is first: a checkpoint without an index does not exist.
             # The original has a `.meta` file, too.
-            for ending in (".index", _DATA, resume_point.ENDING, ".meta"):
+            for ending in (".index", DATA, resume_point.ENDING, ".meta"):
                 with contextlib.suppress(tf.errors.NotFoundError):
                     tf.io.gfile.remove(self.prefix(step) + ending)
 

@@ -25,7 +25,6 @@ def muon_update(param, m, v, grad, *, rate, weight_decay, step=None):
     Source: Jordan et al., 2024, https://kellerjordan.github.io/posts/muon, with
       the size and the weight decay of Liu et al., arXiv:2502.16982.
     """
-    del step
     m = MOMENTUM * m + (1.0 - MOMENTUM) * grad
     ahead = MOMENTUM * m + (1.0 - MOMENTUM) * grad
     direction = SIZE * max(param.shape) ** 0.5 * orthogonalized(ahead)

@@ -54,7 +54,6 @@ def adam_update(
 
     Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
     """
-    del step
     m = BETA_1 * m + (1.0 - BETA_1) * grad
     v = BETA_2 * v + (1.0 - BETA_2) * tf.square(grad)
     direction = m / (tf.sqrt(v) + EPSILON)
@@ -137,7 +136,6 @@ class AdamWeightDecay:
 
     def rule_of(self, name: str) -> Callable[..., tuple[tf.Tensor, ...]]:
         """Returns the update rule of the variable of this full name."""
-        del name
         return self.new_values
 
     def apply(
@@ -219,7 +217,6 @@ def _global_norm(gradients, squares):
 @functools.cache
 def _compiled_norm(shapes: tuple[tuple[int, ...], ...]) -> Callable:
     """The compiled `_global_norm`, shared as `_compiled_update` is."""
-    del shapes
     return tf.function(_global_norm, jit_compile=True, autograph=False)
 
 
@@ -280,8 +277,8 @@ def _compiled_update(
     Compiled functions stay in memory until the process ends, 30 MB for a model
     of two layers, and several trials would compile the same function again.
     """
-    del shapes  # part of the key, because TensorFlow warns of retracing
 
+    # The shapes are part of the key, because TensorFlow warns of retracing.
     @functools.partial(tf.function, jit_compile=True, autograph=False)
     def apply(variables, m, v, gradients, norm, rate, step):
         columns = variables, m, v, _clip(gradients, norm), updates

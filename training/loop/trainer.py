@@ -59,11 +59,6 @@ class Trainer:
         )
         self._steps = TrainSteps(model, options)
 
-    @property
-    def metric_names(self) -> list[str]:
-        """Names of the metrics of a step, in order; known after one step."""
-        return self._steps.metric_names
-
     def train(
         self,
         make_batches: Callable[[int, Shard], tf.data.Dataset],
@@ -142,7 +137,7 @@ class Trainer:
                     examples_seen=point.examples_seen + seen,
                     train_seconds=schedule.seconds,
                 )
-                names = self.metric_names
+                names = self._steps.metric_names
                 figures = log.add(names, metrics, step, seconds, is_last=done)
                 progress.advance(len(metrics), figures)
                 due = self._is_save_due(step)
@@ -267,7 +262,7 @@ class Trainer:
         if finite.all():
             return
         bad = int(np.argmin(finite))
-        pairs = zip(self.metric_names, metrics[bad], strict=True)
+        pairs = zip(self._steps.metric_names, metrics[bad], strict=True)
         names = [name for name, x in pairs if not np.isfinite(x).all()]
         saved = self._manager.latest_step()
         kept = "No checkpoint was written yet"

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json
 from modeling.checkpoints.model_folder import weights_sha256
@@ -36,15 +35,11 @@ _FREE = {
 _weights_sha256 = functools.lru_cache(maxsize=1)(weights_sha256)
 
 
-def facts_of(
-    options: ClassifierOptions,
-    train: RecordFiles,
-    dev: Mapping[str, RecordFiles],
-) -> dict[str, Any]:
+def facts_of(options: ClassifierOptions, inputs: Any) -> dict[str, Any]:
     """Returns all that a run's scores depend on, as values for JSON.
 
     The names are full names of options, such as `finetuning.train.seed`, and
-    `SET_sha256`, for the checksum of a set's records.
+    `SET_sha256` for a set's records; `inputs` are the run's task and records.
     """
     plain = dataclasses.asdict(options.replace(on_step=None))
     for group in "long_text", "distillation":
@@ -59,7 +54,7 @@ def facts_of(
     facts = {n: x for n, x in _fields("", plain) if n not in _FREE}
     if path := options.finetuning.init_checkpoint:
         facts["init_checkpoint_sha256"] = _weights_sha256(path)
-    for name, records in {"train": train, **dev}.items():
+    for name, records in {"train": inputs.train, **inputs.dev}.items():
         manifest = read_json(records.paths[0] + files.MANIFEST_SUFFIX)
         facts[f"{name}_sha256"] = manifest["sha256"]
     return json.loads(json.dumps(facts, sort_keys=True))

@@ -186,13 +186,11 @@ def _path(data_dir: str, name: str) -> str:
 
 def _files_of(tables: Mapping[str, Any]) -> dict[str, str]:
     """Returns the flags of the tables that are files."""
-    flags = {}
-    for name, table in tables.items():
-        if python_rows.is_path(table):
-            path = os.fspath(table)
-            is_remote = "://" in path
-            flags[f"{name}_file"] = path if is_remote else os.path.abspath(path)
-    return flags
+    return {
+        f"{name}_file": files.absolute(os.fspath(table))
+        for name, table in tables.items()
+        if python_rows.is_path(table)
+    }
 
 
 def _task_options(

@@ -197,7 +197,7 @@ def _checked(
     """
     for trial in planned:
         with_steps(trial.finetuning, inputs.train.count)
-        facts = facts_of(trial, inputs.train, inputs.dev)
+        facts = facts_of(trial, inputs)
         recorded = RecordedRun(trial.output_dir, _RECORD, facts)
         if not (recorded.result or may_train):
             raise ValueError(

@@ -1,6 +1,5 @@
 """The records of a pretraining run as batches, with what the files lack."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,7 +42,7 @@ class Records:
             warn_of_few_predictions(options.masking)
             wordpieces = Wordpieces.from_vocab(vocab)
             share = min(1.0, 2 * options.masking.masked_lm_prob)
-            short = dataclasses.replace(options.masking, masked_lm_prob=share)
+            short = options.masking.replace(masked_lm_prob=share)
             hows = options.masking, short
             self._maskers = [Masker(wordpieces, how) for how in hows]
         if options.separate_documents:

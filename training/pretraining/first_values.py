@@ -18,13 +18,13 @@ Self-Attention Layers" (arXiv:2305.09828) start attention from values that
 trained models have; the sines are those of Vaswani et al. (arXiv:1706.03762).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
 from data.records.damage import naming_damage
+from modeling.checkpoints.assign import Variables
 from modeling.config import BertConfig
 from modeling.objectives.base import Batch
 from training.config.pretraining_options import PretrainingOptions
@@ -43,10 +43,7 @@ _UNSEEN = 1.0  # is added to each count
 
 # BERT's, and ELECTRA's, whose generator has the output layer.
 _BIASES = ("cls/predictions/output_bias", "generator_predictions/output_bias")
-_ENCODERS = ("bert", "electra")
 _ATTENTION = "encoder/layer_0/attention/"
-# Name -> variable, of a whole model.
-Variables = Mapping[str, tf.Variable]
 
 
 def count_targets(batches: Iterable[Batch], vocab_size: int) -> np.ndarray:
@@ -87,11 +84,8 @@ def assign_neighbors(weights: Variables, config: BertConfig, seed: int) -> None:
             f"but embedding_size is {config.embedding_width} and hidden_size "
             f"{hidden}; give --first_weights=frequencies."
         )
-    encoder = {}
-    for name, variable in weights.items():
-        model, _, rest = name.partition("/")
-        if model in _ENCODERS:
-            encoder[rest] = variable
+    scope = f"{config.encoder_name}/"
+    encoder = {n.removeprefix(scope): v for n, v in weights.items()}
     num_waves = max(1, hidden // (2 * _POSITION_SHARE))
     waves = np.geomspace(_SLOWEST, _FASTEST, num_waves)
     amplitude = _AMPLITUDE * config.initializer_range
@@ -171,7 +165,7 @@ def assign(
     # At most one pass: repeated, rare wordpieces would look rarer.
     number = min(_NUM_EXAMPLES, train.count)
     num_batches = -(-number // options.train.train_batch_size)
-    with naming_damage(train.segments, train.specs):
+    with naming_damage(train):
         batches = records.training_batches().take(num_batches)
         counts = count_targets(batches, config.vocab_size)
     assign_frequencies(weights, counts)

@@ -20,7 +20,7 @@ from modeling.config import BertConfig
 from training.config.pretraining_options import PretrainingOptions
 from training.loop.checkpointing import CheckpointManager
 from training.pretraining import text_size
-from training.start import description, remembered
+from training.start import description, remembered, setup
 
 _LABELS, _ORDER = "next_sentence_labels", "sentence_order_prediction"
 # What a manifest says of the text's wordpieces and labels.
@@ -51,9 +51,7 @@ def open_records(
     flag = "eval_file" if patterns == options.eval_file else "input_file"
     paths = files.expand_patterns(patterns, flag)
     specs, skips = _specs(paths, options), options.skip_bad_records
-    limits = {
-        "input_ids": config.vocab_size,
-        "segment_ids": config.type_vocab_size,
+    limits = setup.limits_of(config) | {
         _LABELS: 2,
         "masked_lm_ids": config.vocab_size,
         "masked_lm_positions": options.max_seq_length,

@@ -31,7 +31,7 @@ from training.finetuning.prediction_files import (
 )
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_scorer import TaskScorer, suffix_of
-from training.start import description
+from training.start import description, setup
 from training.start.found_files import read_files
 from training.start.start import Start, check_outputs
 
@@ -212,10 +212,7 @@ class Run:
                 "--document_context has no effect on tables: only files of "
                 "conll and conllu say which sentences are of one document."
             )
-        limits = {
-            "input_ids": config.vocab_size,
-            "segment_ids": config.type_vocab_size,
-        }
+        limits = setup.limits_of(config)
         if task.kind == "multilabel":
             limits["label_ids"] = 2  # absent or present
         elif task.kind != "regression":

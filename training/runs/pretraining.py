@@ -23,7 +23,7 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices import strategy as devices
 from training.inference import Evaluator
 from training.loop import events
-from training.loop.checkpointing import CheckpointManager
+from training.loop.checkpointing import DATA, CheckpointManager
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.pretraining import answers, first_values, run_records, text_size
@@ -34,7 +34,6 @@ from training.start.source import Source
 from training.start.start import NOT_USED, Start, check_outputs
 
 STRIPPED_NAME = "bert_model.ckpt"
-_DATA = ".data-00000-of-00001"
 
 
 def run(options: PretrainingOptions) -> None:
@@ -266,7 +265,7 @@ class Run:
         evaluator = Evaluator(model, options.max_eval_steps * wordpieces * size)
 
         def evaluate(step: int) -> None:
-            with naming_damage(records.dev.segments, records.dev.specs):
+            with naming_damage(records.dev):
                 metrics = evaluator.evaluate(
                     records.evaluation_batches, num_steps=options.max_eval_steps
                 )
@@ -318,7 +317,7 @@ class Run:
                 return batches
             return length_batches.trimmed(batches, **trimming(train))
 
-        with naming_damage(records.train.segments, records.train.specs):
+        with naming_damage(records.train):
             for share, short in options.phases:
                 size = train.train_batch_size * (1 + short)
                 sized = train.replace(train_batch_size=size)
@@ -358,7 +357,7 @@ class Run:
         target = os.path.join(self._options.train.output_dir, STRIPPED_NAME)
         kept = checkpoints.Checkpoint(source).weights()
         checkpoints.write(target, kept)
-        size, whole = (files.size(x + _DATA) / 1e6 for x in (target, source))
+        size, whole = (files.size(x + DATA) / 1e6 for x in (target, source))
         logging.info(
             "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",
             *(target, len(kept), size, source, whole),

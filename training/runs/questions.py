@@ -22,7 +22,7 @@ from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.distilling import Teacher
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
-from training.start import description
+from training.start import description, setup
 from training.start.found_files import read_files
 from training.start.source import Source
 from training.start.start import Start, check_outputs
@@ -201,12 +201,9 @@ class Run:
                 f"{questions.data.name}: no paragraph has a wordpiece; give a "
                 "file with texts."
             )
-        limits = {
-            "input_ids": config.vocab_size,
-            "segment_ids": config.type_vocab_size,
-            "start_positions": windows.max_seq_length,
-            "end_positions": windows.max_seq_length,
-        }
+        names = ("start_positions", "end_positions")
+        limits = setup.limits_of(config)
+        limits |= dict.fromkeys(names, windows.max_seq_length)
         specs = feature_specs(windows.max_seq_length, is_training)
         record_files = open_records([path], specs, limits=limits)
         if is_training and self._teacher.folder:

@@ -129,10 +129,9 @@ class Run:
         model, scored = self._make_model(train), {}
 
         def write(step: int, **more: Any) -> Results:
-            path = os.path.join(options.output_dir, "metrics.json")
             length = {"max_seq_length": options.finetuning.max_seq_length}
             found = {"global_step": step, **scored[step], **more, **length}
-            write_json(path, found)
+            write_json(os.path.join(options.output_dir, "metrics.json"), found)
             return scored[step]
 
         def evaluate(step: int) -> Results:

@@ -21,6 +21,14 @@ def check_length(
         )
 
 
+def limits_of(config: BertConfig) -> dict[str, int]:
+    """Returns input of a row -> number of its values, for `open_records`."""
+    return {
+        "input_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+    }
+
+
 def changes(before: BertConfig, now: BertConfig) -> list[str]:
     """Returns what differs between two models.
 

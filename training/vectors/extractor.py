@@ -134,8 +134,7 @@ class Extractor(Inference):
 
     def attention(self, row: TextRow, layer: int) -> np.ndarray:
         """Attention maps of one block, float32 [N, S, S]."""
-        length = len(row.input_ids)
-        batch = pad_rows([row], batch_size=1, length=length)
+        batch = pad_rows([row], batch_size=1, length=len(row.input_ids))
         maps = _encode(self.model, batch).attention_probs[layer][0]
         return tf.cast(maps, tf.float32).numpy()
 

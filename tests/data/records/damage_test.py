@@ -56,7 +56,7 @@ def values(files):
 
 def values_or_damage(files):
     """As a run reads them: damage is named."""
-    with record_damage.naming_damage(files.segments, files.specs):
+    with record_damage.naming_damage(files):
         return values(files)
 
 
@@ -247,7 +247,7 @@ def test_damage_while_reading_is_named(
         path.unlink()
     batches = input_pipeline.training_batches(files, batch_size=5, seed=1)
     with pytest.raises(DamagedError, match=expected) as error:
-        with record_damage.naming_damage(files.segments, files.specs):
+        with record_damage.naming_damage(files):
             list(batches.take(4))
     assert "the same command resumes from the last" in str(error.value)
 
@@ -294,11 +294,11 @@ def test_other_errors_are_left_as_they_are(path):
         DamagedError("x"),
     ):
         with pytest.raises(type(error)) as raised:
-            with record_damage.naming_damage(files.segments, files.specs):
+            with record_damage.naming_damage(files):
                 raise error
         assert raised.value is error
     path.write_bytes(data)  # whole again
     lost = tf.errors.DataLossError(None, None, "x")
     with pytest.raises(tf.errors.DataLossError):
-        with record_damage.naming_damage(files.segments, files.specs):
+        with record_damage.naming_damage(files):
             raise lost

@@ -134,7 +134,7 @@ def holds(path, value):
 
 def read(files, batches):
     """Reads as a run does: errors name the record."""
-    with naming_damage(files.segments, files.specs):
+    with naming_damage(files):
         return list(batches.take(150))
 
 

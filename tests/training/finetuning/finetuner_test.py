@@ -67,7 +67,7 @@ def test_scores_and_answers_equal_the_original(goldens, tmp_path, task, trim):
     assert len(scores.loss) == 37  # the last batch of 8 has 5
     predicted = run.predict(open_golden(goldens, task, "predict"))
     path = tmp_path / "test_results.tsv"
-    prediction_files.write_test_results(str(tmp_path), predicted.predictions)
+    prediction_files._write_table(str(path), predicted.predictions)
     np.testing.assert_allclose(np.loadtxt(path), table, atol=rounding.EQUAL)
 
 

@@ -211,14 +211,13 @@ def test_a_trial_depends_on_the_options_of_long_texts(goldens, tmp_path):
     write_long_table(tmp_path / "data", "single")
     options = options_of(goldens, tmp_path)
     inputs = classifier.Run(options).make_records()
-    sets = inputs.train, inputs.dev
-    names = facts_of(options, *sets)
+    names = facts_of(options, inputs)
     assert not [name for name in names if name.startswith("long_text")]
     # Which flags the command gives is none of the facts.
     given = options.replace(given=frozenset(["seed"]))
-    assert facts_of(given, *sets) == names
+    assert facts_of(given, inputs) == names
     windows = options.replace(long_text=LongTextOptions(mode="windows"))
-    assert facts_of(windows, *sets)["long_text.mode"] == "windows"
+    assert facts_of(windows, inputs)["long_text.mode"] == "windows"
 
 
 def answers_of(goldens, folder, device):
