@@ -98,10 +98,11 @@ class Model(VectorMethods):
 
         if files.exists(folder):
             folder = files.absolute(folder)  # its files are read later, too
-        self.loaded = modeling.load(folder, **options)
-        description.warn_if_unfinished(folder, self.loaded.description)
-        self.kind = self.loaded.kind
-        self._vectors = TextVectors(self.loaded, settings.get("max_seq_length"))
+        self.loaded = loaded = modeling.load(folder, **options)
+        description.warn_if_unfinished(loaded.folder, loaded.description)
+        description.require_vocabulary(loaded.folder, loaded.tokenizer)
+        self.kind = loaded.kind
+        self._vectors = TextVectors(loaded, settings.get("max_seq_length"))
 
     def __repr__(self):
         return f"<bert.Model {self.folder!r}: {self.kind}>"

@@ -36,11 +36,11 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_361,
-    "training": 10_804,
+    "training": 10_809,
     "modeling": 3_869,
     "studies": 1_371,
     "demo": 381,
-    "programs": 718,
+    "programs": 719,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

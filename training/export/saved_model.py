@@ -59,6 +59,7 @@ def load(
     vocab_file = description.vocab_of(output_dir)
     dtype = dtype_policy(precision)
     loaded = loading.load(output_dir, vocab_file=vocab_file, dtype=dtype)
+    description.require_vocabulary(output_dir, loaded.tokenizer)
     # Not always those of `task.json`: the run may have gone back.
     weights = description.place_of_weights(loaded.report.source, output_dir)
     described = dataclasses.replace(described, weights=weights)

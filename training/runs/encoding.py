@@ -59,6 +59,7 @@ def make_model(options: EncodingOptions) -> TextVectors:
             use_one_hot_embeddings=is_tpu(strategy),
         )
         description.warn_if_unfinished(loaded.folder, loaded.description)
+        description.require_vocabulary(loaded.folder, loaded.tokenizer)
         changes = options.form.changed()
         remembered.warn_of_other_form(loaded.folder, changes)
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)

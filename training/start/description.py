@@ -13,11 +13,13 @@ from absl import logging
 
 from data import settings
 from data.finetuning.long_text import LongTextOptions
+from data.records import reuse
 from data.squad import window_options
 from data.storage import files
 from data.storage.json_files import find_json, write_json
 from data.tasks.task import KINDS
 from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
 from modeling.checkpoints import model_folder, tf1
 from modeling.checkpoints.vector_form import VECTOR_FORM
 from training.loop.checkpointing import CheckpointManager
@@ -253,6 +255,18 @@ def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
     """Warns of a folder whose training was stopped; `facts` are `task.json`."""
     if facts and not facts["weights"]:
         logging.warning(UNFINISHED, folder)
+
+
+def require_vocabulary(folder: str, tokenizer: FullTokenizer) -> None:
+    """Raises ValueError if a run in a folder was trained with another one."""
+    made_from = CheckpointManager(folder).made_from()
+    now = reuse.tokenizer_facts(tokenizer)["vocab_sha256"]
+    # A pretraining records no `never_split`, and the checksum of a file.
+    if "never_split" in made_from and made_from["vocab_sha256"] != now:
+        raise ValueError(
+            f"--vocab_file: not the vocabulary that the model in {folder} was "
+            "trained with; put that one back, or give it."
+        )
 
 
 def keep(

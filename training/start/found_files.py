@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from data.records import reuse
 from data.settings import Settings
 from data.storage import files, outputs
 from data.text import tokenization, vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
-from training.loop.checkpointing import CheckpointManager
 from training.start import description, remembered
 from training.start.description import Description
 from training.start.setup import changes
@@ -75,14 +73,8 @@ def load_tokenizer(
     vocabulary.require_tokens(vocab, tokens, path)
     vocabulary.require_size(vocab, path, config.vocab_size, config_file)
     vocabulary.warn_of_case(vocab, path, lower)
-    made_from = CheckpointManager(options.find("output_dir") or "").made_from()
-    now = reuse.tokenizer_facts(tokenizer)["vocab_sha256"]
-    # A pretraining records no `never_split`, and the checksum of a file.
-    if "never_split" in made_from and made_from["vocab_sha256"] != now:
-        raise ValueError(
-            f"--vocab_file={path} is not the vocabulary of the model in "
-            "--output_dir; put that of its training back, or give it."
-        )
+    if output_dir := options.find("output_dir"):
+        description.require_vocabulary(output_dir, tokenizer)
     return tokenizer
 
 

@@ -406,7 +406,7 @@ def test_files_of_the_folder_that_were_exchanged_are_refused(trained, tmp_path):
     folder, options = trained
     for name, message in (
         ("labels.txt", "holds a model of the labels"),
-        ("vocab.txt", "--vocab_file=.* not the vocabulary of the model"),
+        ("vocab.txt", "--vocab_file: not the vocab.* put that one back"),
     ):
         out = shutil.copytree(folder / "out", tmp_path / name)
         *lines, one, two = (out / name).read_text("utf-8").splitlines()
@@ -414,3 +414,6 @@ def test_files_of_the_folder_that_were_exchanged_are_refused(trained, tmp_path):
         (out / name).write_text(text + "\n", "utf-8")
         with pytest.raises(ValueError, match=message):
             run(later(options, output_dir=str(out), vocab_file=None))
+    for load in bert.load, saved_model.load:
+        with pytest.raises(ValueError, match=message):
+            load(str(out))
