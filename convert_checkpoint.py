@@ -13,13 +13,14 @@ r"""Converts a model between the original's files and Hugging Face's.
     --input_file='corpus/*.txt'
 
 A folder with config.json and model.safetensors becomes bert_model.ckpt,
-bert_config.json, vocab.txt and, if it has labels, labels.txt. A checkpoint, or
-the output_dir of run_pretraining.py, run_classifier.py or run_squad.py, becomes
-config.json, model.safetensors, vocab.txt, tokenizer_config.json and
-special_tokens_map.json, which AutoModelFor... and AutoTokenizer load. For a run
-with --save_best these are the best weights, otherwise the last; for trials,
-those of the chosen one. A model of sentence vectors becomes a folder of
-sentence-transformers. --output_format chooses the format of the result.
+bert_config.json, vocab.txt, tokenizer_config.json and, where it says them,
+labels.txt and task.json. A checkpoint, or the output_dir of run_pretraining.py,
+run_classifier.py or run_squad.py, becomes config.json, model.safetensors,
+vocab.txt, tokenizer_config.json and special_tokens_map.json, which
+AutoModelFor... and AutoTokenizer load. For a run with --save_best these are the
+best weights, otherwise the last; for trials, those of the chosen one. A model
+of sentence vectors becomes a folder of sentence-transformers. --output_format
+chooses the format of the result.
 
 --extra_words adds words and --max_position_embeddings adds positions. Both need
 training afterwards. --keep_layers and --keep_words take layers and words away.

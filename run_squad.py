@@ -44,6 +44,8 @@ if __name__ == "__main__":
     flags.define(
         SquadOptions,
         max_seq_length=384,
+        # Differs from the original: windows of similar length are trained
+        # together, because batches are then cut to fewer wordpieces.
         group_by_length=True,
         null_score_diff_threshold=0.0,
     )

@@ -21,7 +21,7 @@ pretraining/  text to pretraining records
 tasks/        classification, tagging and multiple-choice data sets
 finetuning/   examples of a task to rows and record files
 squad/        questions on paragraphs: windows, answers, scores
-vectors/      lines of text to rows, vectors to files
+vectors/      texts and pairs to rows, vectors to files and scores
 in_graph/     labels, windows and answers as TensorFlow operations
 """
 

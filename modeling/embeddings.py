@@ -17,6 +17,8 @@ def require_pairs(config: BertConfig, what: str) -> None:
 
     `what` is the pair, or what makes pairs, for the error.
     """
+    # Differs from the original: it gives the second text the embedding 0,
+    # because one_hot has no row for segment 1.
     if config.type_vocab_size < 2:
         raise ValueError(
             f"{what}: a pair of texts needs two segment types, but the model "

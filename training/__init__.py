@@ -17,7 +17,7 @@ finetuning/        what the runs of tasks and questions are made of
 vectors/           vectors of texts
 runs/              the runs of the programs, each in the same phases
 many_runs/         trials, all of GLUE, tables of Python
-export/            SavedModels for TF Serving
+export/            SavedModels, LiteRT files, and their clients
 task_program       the main function of the programs that fine-tune
 """
 

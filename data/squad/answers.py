@@ -102,6 +102,7 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
             f"{logits.dtype} scores of {len(logits)} windows, expected float32 "
             f"of {num_windows}; score the questions that are to be answered."
         )
+    # Differs from the original: it sorts such scores, in no defined order.
     finite = np.isfinite(logits).all(axis=(1, 2))
     if not finite.all():
         raise ValueError(

@@ -139,6 +139,7 @@ def read_examples(
                 report.num_several_answers += len(example.answers) > 1
                 if not _set_answer(example, answer, report, where):
                     continue
+            # Differs from the original: it keeps the answer of one of them.
             if example.qas_id in seen:
                 raise ValueError(
                     f"{data.name}: two questions have the id "

@@ -34,6 +34,7 @@ def sole_use(folder: str) -> Iterator[None]:
     end if it then holds no file; a path of `tf.io.gfile` (`gs://...`) is not
     locked.
     """
+    # Differs from the original: two runs in one folder would mix their files.
     key = os.getpid(), os.path.realpath(folder)
     if "://" in folder or key in _held:
         yield

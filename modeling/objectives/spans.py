@@ -78,7 +78,7 @@ class SpanModel(ItemObjective):
         return self.head(words)
 
     def score_examples(self, batch: Batch) -> Batch:
-        """Scores a batch for `predictions.Scorer.outputs`.
+        """Scores a batch for `OutputCollector` of training/inference.
 
         Returns `predictions`, the logits; `num_tokens` int32 [B], the number of
         wordpieces before the padding.

@@ -23,7 +23,7 @@ class FinetuningOptions(shared.Options):
 
     bert_config_file: str | None = optional(shared.BERT_CONFIG_FILE)
     init_checkpoint: str | None = optional(shared.INIT_CHECKPOINT)
-    max_seq_length: int = setting(128, "Wordpieces of a row; the rest is cut.")
+    max_seq_length: int = setting(128, "Wordpieces of a row.")
     num_train_epochs: float = setting(3.0, "Passes over the examples.", above=0)
     warmup_proportion: float = share(0.1, "Share of the updates that warm up.")
     predict_batch_size: int = setting(8, "Rows predicted at once.", least=1)
@@ -38,7 +38,7 @@ class FinetuningOptions(shared.Options):
     save_best: str = setting(
         "",
         "[new] Use the best weights by this metric, kept in OUTPUT_DIR/best: "
-        "eval_loss, accuracy, DEV_SET/f1; with --eval_every_steps.",
+        "such as eval_loss, f1, DEV_SET/f1; with --eval_every_steps.",
     )
     early_stopping_patience: int = amount(
         0, "[new] Stop after this many evaluations without improvement; 0: off."

@@ -48,6 +48,8 @@ def install() -> None:
     Call it again if a library's C code has replaced the handler: what it knows
     stays.
     """
+    # Differs from the original: it loses the work since the last checkpoint,
+    # because it does not handle the signal.
     signal.signal(signal.SIGTERM, _handler())
 
 

@@ -58,6 +58,8 @@ def create_strategy(options: DeviceOptions) -> Strategy:
         strategy = _tpu_strategy(options)
     else:
         strategy = tf.distribute.get_strategy()  # one device
+        # Differs from the original: it uses one GPU, because it has no
+        # distribution strategy outside a TPU.
         devices = tf.config.list_logical_devices("GPU")
         if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
             devices = devices or tf.config.list_logical_devices("CPU")

@@ -85,6 +85,8 @@ class SpanServing(Serving):
             found = tf.gather(tf.concat([values, [0]], axis=0), places)
             return tf.where(exists, found, 0)
 
+        # Differs from the original: the answer is the exact slice of the text,
+        # not whole words and single spaces, so that a client can mark it.
         start = characters(starts.values, spans.first)
         end = characters(ends.values, spans.last)
         texts = packing.substrings(context, start, end)

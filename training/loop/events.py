@@ -84,6 +84,8 @@ _LOSSES = {
 
 def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
     """Adds one TensorBoard point for each value to a folder's events."""
+    # Differs from the original: the points hold tensors, not `simple_value`,
+    # because TensorFlow 2 writes them so.
     tf.io.gfile.makedirs(folder)
     with event_file(folder, f".{os.getpid()}.{step}"):
         for name, value in values.items():

@@ -52,7 +52,7 @@ def adam_update(
     of squared gradients. They have the shape of the clipped gradient `grad`,
     float32; `weight_decay` 0 = not decayed; the rule does not depend on `step`.
 
-    Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
+    Source: `optimization.AdamWeightDecayOptimizer.apply_gradients`.
     """
     m = BETA_1 * m + (1.0 - BETA_1) * grad
     v = BETA_2 * v + (1.0 - BETA_2) * tf.square(grad)
@@ -161,7 +161,7 @@ class AdamWeightDecay:
             scalar, the sum of the values' squares before values of the same
             row are added. The original computes the norm from these.
 
-        Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
+        Source: `optimization.AdamWeightDecayOptimizer.apply_gradients`.
         """
         norm = self._norm(gradients, squares or {})
         # Differs from the original: it clips each replica's gradient before

@@ -23,7 +23,7 @@ def learning_rate(step: tf.Tensor, options: TrainOptions) -> tf.Tensor:
     it is the elapsed share of the time times num_train_steps. Returns a float32
     scalar.
 
-    Source: `optimizers.create_optimizer`.
+    Source: `optimization.create_optimizer`.
     """
     done, end = tf.cast(step, tf.float32), options.num_train_steps
     share = tf.minimum(done, end) / float(end)

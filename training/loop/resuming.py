@@ -158,6 +158,7 @@ def check_optimizer(
     point: ResumePoint, options: TrainOptions, folder: str
 ) -> None:
     """Refuses another optimizer's slots, which have the same names."""
+    # Differs from the original: it has one optimizer, so that nothing is mixed.
     before = point.optimizer
     if before != options.optimizer:
         raise ValueError(

@@ -190,6 +190,8 @@ class Trainer:
             # It may take longer than the grace period of SIGTERM until all
             # workers know of the signal.
             return True
+        # Differs from the original: none is written at step 0, because it would
+        # hold the first weights only.
         return step % self._options.save_checkpoints_steps == 0
 
     def _is_look_due(self, step: int) -> bool:

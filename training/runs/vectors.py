@@ -31,6 +31,8 @@ def run(options: ExtractionOptions) -> None:
     options, config, tokenizer, source, _ = read_files(options)
     if folder := source.folder:
         description.warn_if_unfinished(folder.path, folder.description)
+    # Differs from the original: a missing layer and an empty input are errors
+    # before the first batch, because it ends after all work, or writes nothing.
     _check_model(options, config)
     num_lines = text_rows.count_lines(options.input_file)
     _check_lines(options, config)

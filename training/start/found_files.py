@@ -67,6 +67,8 @@ def load_tokenizer(
     """
     path, lower = options.vocab_file, options.do_lower_case
     weights = source.folder.weights if source.folder else source.path
+    # Differs from the original: extract_features.py checks the case, too,
+    # because wrong vectors look like right ones.
     tokenization.validate_case_matches_checkpoint(lower, weights)
     tokenizer = tokenization.FullTokenizer(path, lower, options.never_split)
     vocab, config_file = tokenizer.vocab, options.find("bert_config_file")
@@ -225,6 +227,8 @@ def find(
         beside = getattr(source.folder, flag.removeprefix("bert_"), None)
         if resumed and in_run and beside:
             _require_same(flag, in_run, beside, configure)
+        # Differs from the original: the flags are required only if nothing is
+        # found, because the files beside the weights are the model's own.
         # Before its first checkpoint a run may hold files of another model.
         found[flag] = in_run or beside if resumed else beside or in_run
         if found[flag]:

@@ -214,6 +214,8 @@ class Start:
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Raises ValueError if the run had other data, or another optimizer."""
+        # Differs from the original: it goes on with other data, so that nobody
+        # knows what the model was trained on.
         point, folder = self.manager.newest(), self._folder
         before = point.made_from
         if changed := manifests.changes(before, made_from) if before else []:

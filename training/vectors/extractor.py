@@ -126,6 +126,7 @@ class Extractor(Inference):
                 f"{path} had {count} {unit} at first and {num_read} when "
                 "read again; give a file that stays as it is, not a pipe."
             )
+        # Differs from the original: it cuts in silence.
         if cut:
             logging.warning(
                 f"{cut} of {count} {unit} were longer than --max_seq_length="

@@ -17,6 +17,8 @@ import google_crc32c
 
 from data.storage import files
 
+# Differs from the original: longer lines are refused and longer documents
+# divided, because the memory of a process is bounded.
 # No text has longer sentences.
 MAX_LINE_BYTES = 4 << 20
 # A longer document continues in another block.

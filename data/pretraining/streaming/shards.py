@@ -34,6 +34,8 @@ from data.records import feature_spec, tfrecord
 from data.storage import files, manifests
 from data.storage.json_files import write_json
 
+# Differs from the original: it draws from the whole corpus in memory, because
+# it has no streaming.
 # Bytes of text in a group, whose documents give each other's random next
 # sentences.
 _GROUP_BYTES = 8 << 20

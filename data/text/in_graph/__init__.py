@@ -1,6 +1,6 @@
 """Functions of `text` as TensorFlow operations, for Keras and SavedModels.
 
-Each file has a sibling of its name in `text`; tests hold the two equal.
+Tests hold tokenization and packing equal to their siblings in `text`.
 
 characters    what the tokenizer does with every character, as a table
 tokenization  strings to wordpiece ids
