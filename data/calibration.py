@@ -67,9 +67,9 @@ def decide(
 ) -> np.ndarray:
     """Returns the answers: ids, or for multilabel 0 and 1 of the same shape.
 
-    Of several labels those above their thresholds are given. Of two labels that
-    exclude each other it is the second, the positive one, if it is above its
-    threshold; of more the most probable, whatever the thresholds.
+    Multilabel: the labels above their thresholds. Two classes with thresholds:
+    the second (positive) class if it is above its threshold, else the first.
+    Otherwise the most probable class, whatever the thresholds.
     """
     if kind == "multilabel":
         least = np.asarray(thresholds or THRESHOLD)
@@ -114,7 +114,7 @@ def fit(kind: str, gold: np.ndarray, raw: np.ndarray) -> Calibration:
 
 
 def _best_for_f1(gold: np.ndarray, probabilities: np.ndarray) -> float:
-    """The threshold of one label, bool [N]; of equal ones nearest to 0.5."""
+    """The threshold with the best F1 of one label; of ties, nearest to 0.5."""
     from sklearn.metrics import precision_recall_curve
 
     if not 0 < gold.sum() < len(gold):
@@ -137,11 +137,11 @@ def figures(
     raw: np.ndarray,
     found: Calibration,
 ) -> dict[str, Any]:
-    """What a calibration does to a set; see `fit`.
+    """Measures a calibration on a set; for the arguments see `fit`.
 
     Returns `temperature`; `log_loss`, `before` and `after`; `thresholds`, label
-    -> `threshold` and `f1` with it; and for ids `answers_above`: the share of
-    the answers with a higher probability, and their accuracy.
+    -> `threshold` and `f1` with it; and for ids `answers_above`: coverage and
+    accuracy of the answers above each of several probabilities.
     """
     probabilities = found.probabilities(raw, kind)
     given = probabilities > np.asarray(found.thresholds)

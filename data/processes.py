@@ -27,10 +27,10 @@ Advance = Callable[[int, int], None]
 
 
 class Workers(contextlib.AbstractContextManager):
-    """A pool of processes, which ends with the block.
+    """A pool of worker processes, which ends with the block.
 
-    One process is this one, or, if `apart`, a new one. If a process is killed,
-    the block ends with an OSError.
+    With `num_processes` 1, tasks run in this process, unless `apart`. If a
+    worker is killed, the block ends with an OSError.
     """
 
     def __init__(self, num_processes: int, *, apart: bool = False):

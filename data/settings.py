@@ -68,9 +68,9 @@ class Field(NamedTuple):
     """A field of an options class.
 
     `type` is without `| None` (`is_optional`), a list's is `list` or `tuple`
-    and `item` the type of its items. A `default` of `dataclasses.MISSING` must
-    be given. A field without `setting` has no flag. `fixed` are, for options
-    within options, values that have no flag there.
+    and `item` the type of its items. A `default` of `dataclasses.MISSING` = the
+    value is required. A field without `setting` has no flag. `fixed` are, for
+    options within options, values that have no flag there.
     """
 
     owner: type

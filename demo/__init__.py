@@ -1,4 +1,4 @@
-"""The main job, end to end, on text that every Python carries.
+"""Pretraining, end to end, on text that comes with Python.
 
 corpus    text in two parts: to train on and to evaluate on
 sizes     case, vocabulary, model and updates that fit a text

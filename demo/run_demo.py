@@ -49,7 +49,7 @@ class DemoOptions(Settings):
         least=1,
     )
     minutes: float = amount(
-        0.0, "Train for so long, which chooses the model; 0 = by steps."
+        0.0, "Training time, which chooses the model; 0 = train by steps."
     )
     num_train_steps: int = positive(
         2800, "Most training steps; a small --text gets fewer."
@@ -150,7 +150,7 @@ def _duration(out: Path, options: DemoOptions, model: recipes.Sizes) -> str:
     if options.minutes and steps == most:
         return f"--num_train_minutes={options.minutes:g}"
     if options.minutes:
-        print(f"\nSo little text allows {steps:,} updates, not the minutes.")
+        print(f"\nToo little text for --minutes: {steps:,} updates instead.")
     return f"--num_train_steps={steps}"
 
 

@@ -30,7 +30,7 @@ class Sizes(NamedTuple):
       do_lower_case: whether text is lower-cased and loses its accents.
       vocab_size: most wordpieces of the vocabulary.
       model: the model and its batches.
-      reason: why, for people.
+      reason: explanation of the choice, for the user.
     """
 
     do_lower_case: bool
@@ -81,7 +81,7 @@ def of_text(path: str, most_wordpieces: int | None, minutes: float) -> Sizes:
 
 
 def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
-    """Returns the updates after which the model only remembers the text.
+    """Limits the number of updates so that the model does not overfit.
 
     `records` are the training records, whose manifest has the text's size.
     """

@@ -20,8 +20,8 @@ DROPOUT = 0.1
 class BiLSTMLayer(layers.Layer):
     """An LSTM from left to right and one from right to left, of width W.
 
-    They compute in float32 under every policy, so that memory cells do not lose
-    what they add up.
+    They compute in float32 under every policy, because cell states accumulate
+    values that 16 bits would round away.
     """
 
     SETTINGS = ("width",)

@@ -270,7 +270,7 @@ def to_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
     if values.get("left_to_right"):
         raise ValueError(
             "left_to_right is true, which has no counterpart among Hugging "
-            "Face's BERT classes; such a model stays here."
+            "Face's BERT classes; such a model cannot be converted."
         )
     ours = activation_name(values["hidden_act"])
     theirs = next(a for a, b in _THEIR_ACTIVATIONS.items() if b == ours)

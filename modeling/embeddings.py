@@ -124,9 +124,9 @@ class Embeddings(layers.DropoutLayer):
 
     @contextlib.contextmanager
     def given(self, vectors: tf.Tensor) -> Iterator[None]:
-        """Within it, [B, S, E] take the place of the rows of the word table.
+        """In its `with` block, `vectors` replace the looked-up word embeddings.
 
-        Gradients by them say what the words do.
+        They are float [B, S, E]; their gradients give attributions.
         """
         self._given.vectors = vectors
         try:

@@ -164,7 +164,7 @@ def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:
     if larger := huggingface.larger_head(shapes):
         raise ValueError(
             f"{found.weights} is an ELECTRA whose head ({larger}) has one more "
-            f"dense layer than ours; pass kind='{ENCODER}' to leave it aside."
+            f"dense layer than ours; pass kind='{ENCODER}' to ignore the head."
         )
     return ENCODER
 

@@ -13,11 +13,11 @@ class LongTextOptions(Settings):
 
     mode: str = setting(
         "truncate",
-        "[new] How to read a text over --max_seq_length: truncate = without "
-        "its end, as the original; windows = in overlapping windows. In "
-        "training each window is an example. A text's answer pools the "
-        "probabilities of its windows; a word has the label of its window. "
-        "Not for pairs and choices.",
+        "[new] How to read a text over --max_seq_length: truncate = cut its "
+        "end, as the original; windows = overlapping windows. In training "
+        "each window is an example. The probabilities of a text's windows are "
+        "pooled; in tagging each word is labelled in one window. Not for "
+        "pairs and choices.",
         choices=MODES,
         flag="long_text",
     )

@@ -50,9 +50,9 @@ class GraphWindows(NamedTuple):
     def _near(self) -> tuple[tf.Tensor, tf.Tensor]:
         """The windows that may share a wordpiece with each window, in order.
 
-        Comparing with all of them would take the square of a text's memory.
-        Returns bool and int64 [N, near windows], whether such a window of the
-        question exists, and its place; the window itself is in the middle.
+        Comparing all pairs would take memory quadratic in the length of a text.
+        Returns bool and int64 [N, near windows]: whether the question has such
+        a window, and its index. The window itself is in the middle.
         """
         stride = self.doc_start // tf.maximum(self.number, 1)
         stride = tf.where(self.number > 0, stride, tf.int64.max)

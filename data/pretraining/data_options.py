@@ -126,9 +126,9 @@ class Wordpieces(NamedTuple):
 
     `ids` are all ids in the vocabulary's order, from which random tokens are
     drawn; `starts_word` is False for each id whose token begins with `##`.
-    `num_ids` is the number of ids, if each token that continues a word has
-    this added to its id (see `data.pretraining.words`): `starts_word` is twice
-    as long, and False for the second half; 0 = `##` continues a word.
+    `num_ids` 0 = a `##` token continues a word. Otherwise it is the number of
+    ids, by which the ids of tokens that continue a word are offset (see
+    `data.pretraining.words`); `starts_word` has a second, False half for them.
     """
 
     cls_id: int

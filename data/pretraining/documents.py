@@ -1,4 +1,4 @@
-"""Tells the documents of a row apart, in records of --join_documents."""
+"""Numbers the documents within each row of --join_documents records."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,10 +11,10 @@ _NUM_CHECKED = 1000  # records of each file whose separators are counted
 
 
 def check(files: RecordFiles, sep_id: int, vocab_file: str) -> None:
-    """Checks that the wordpiece which ends a document is in every row.
+    """Checks that the first records of each file end with [SEP].
 
-    Logs a warning if no row has several documents. Raises ValueError if the
-    records are sentence pairs, or do not end with [SEP].
+    Logs a warning if none of them has several documents. Raises ValueError if
+    one does not end with [SEP], or if the records are sentence pairs.
     """
     if any(spec.name == "next_sentence_labels" for spec in files.specs):
         raise ValueError(
@@ -38,8 +38,8 @@ def check(files: RecordFiles, sep_id: int, vocab_file: str) -> None:
     if most == 1:
         logging.warning(
             f"--separate_documents: each of the first {_NUM_CHECKED} records "
-            f"({files.paths[0]}) has one document; give records of "
-            "create_pretraining_data.py --join_documents."
+            f"of every file ({files.paths[0]}, ...) has one document; give "
+            "records of create_pretraining_data.py --join_documents."
         )
 
 

@@ -32,10 +32,10 @@ class Recipe(Settings, kw_only=False):
         "wherever a text has them, such as [ENTITY].",
     )
     word_segmenter: str | None = optional(
-        "[new] What is a word for --do_whole_word_mask in text without spaces, "
-        "such as Chinese: what separates words already (space, tab, or one "
-        "character such as /, which is no part of the text), or a function of "
-        "a line that returns its words, such as jieba:lcut."
+        "[new] Words for --do_whole_word_mask in text without spaces, such as "
+        "Chinese: the separator that the text already has between words "
+        "(space, tab, or a character such as /, which is removed), or a Python "
+        "function that splits a line into words, such as jieba:lcut."
     )
     split_sentences: bool = switch(
         "[new] Lines are paragraphs: split them into sentences."

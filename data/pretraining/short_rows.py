@@ -6,10 +6,10 @@ import tensorflow as tf
 def halved(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Cuts unmasked rows [B, S] to [B, S // 2].
 
-    Of a pair, the end of the first segment and the beginning of the second are
-    kept, so that one still follows the other if it did before. Each gets half
-    of the room, and what the other does not need. Of a single segment the
-    beginning is kept. A label belongs to the row as before.
+    A pair keeps the end of its first segment and the beginning of its second,
+    so that its next-sentence label stays correct. Each segment gets half of the
+    room, plus what the other does not need. A single segment keeps its
+    beginning.
     """
     mask, segments = batch["input_mask"], batch["segment_ids"]
     length = mask.shape[1] // 2

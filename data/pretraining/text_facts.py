@@ -8,10 +8,10 @@ from data.storage import files, manifests
 def read_facts(patterns: str) -> tuple[int | None, int | None]:
     """Reads the manifests beside record files.
 
-    One that does not know a file, or knows it with another size, does not
-    count. Raises ValueError if the vocabularies have several sizes. Returns the
+    A manifest that does not list a file, or lists it with another size, is
+    ignored. Raises ValueError if the vocabularies differ in size. Returns the
     size of the vocabulary and the number of wordpieces of the text, each
-    counted once; None = no manifest says it.
+    counted once; None = no manifest has it.
     """
     counts, sizes = {}, {}
     for path in files.expand_patterns(patterns):

@@ -38,8 +38,8 @@ class TfdsText(Settings, kw_only=False):
     """Text of tensorflow-datasets.
 
     `tfds` and `split` are as in `tfds.builder`, such as `my_set/config:1.0.0`
-    and `train[:10%]`. Only a document that is longer than `max_bytes` makes a
-    longer file.
+    and `train[:10%]`. A text file has at most `max_bytes`, unless it is a
+    single document that is longer.
     """
 
     tfds: str | None = optional(

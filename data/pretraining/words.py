@@ -1,8 +1,8 @@
 """Whole words of text that has no spaces between them, such as Chinese.
 
 A segmenter says which characters are one word. Only masking uses it: the tokens
-of a text are those of the tokenizer. A token that continues a word has the
-number of ids of the vocabulary added to its id until it is masked.
+of a text are those of the tokenizer. Until masking, the id of a token that
+continues a word is offset by the number of ids of the vocabulary.
 """
 
 import functools
@@ -23,10 +23,10 @@ _SHOWN = 60  # characters of a line in an error
 
 
 def encoder(tokenizer: FullTokenizer, name: str) -> Callable[[str], list[int]]:
-    """Returns a function of a line: ids that say which continue a word.
+    """Returns a function from a line to ids that mark continued words.
 
-    These are the tokenizer's ids. A token that is within a word, but not its
-    first, has the number of ids added. Punctuation is always a word. In text
+    These are the tokenizer's ids. Those of a word's tokens after its first are
+    offset by the number of ids. Punctuation is always a word. In text
     without spaces, such as Thai, a word may begin with a `##` token. `name` is
     what `--word_segmenter` says, checked by `check_name`; the function raises
     ValueError if the words of the segmenter are not those of the line.
@@ -55,7 +55,7 @@ def encoder(tokenizer: FullTokenizer, name: str) -> Callable[[str], list[int]]:
 
 
 def _segmenter(name: str) -> Segmenter:
-    """Returns what divides a line; separators (not spaces) leave its text."""
+    """Returns what splits a line; separators except white space are removed."""
     if _CALLABLE.fullmatch(name):
         return functools.partial(_words_of, name, _load(name))
     if name in _SEPARATORS:

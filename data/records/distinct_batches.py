@@ -1,7 +1,7 @@
-"""Training batches of texts: each text trimmed by itself, or none there twice.
+"""Training batches of texts: each text trimmed separately, or no duplicates.
 
-If other examples' texts are the negatives of an example, an equal text would be
-right and wrong.
+With in-batch negatives, a duplicate of an example's positive text would be one
+of its negatives, too.
 
 Axes: N examples, C texts of an example, S wordpieces, B batch.
 """
@@ -77,14 +77,14 @@ class DistinctBatches:
         if not used:
             raise ValueError(
                 f"--train_batch_size={batch_size}: {count} examples with "
-                f"{len(np.unique(self._keys))} distinct texts fill no batch "
-                "without a text twice; give a smaller one, or more texts."
+                f"{len(np.unique(self._keys))} distinct texts cannot fill a "
+                "batch without duplicates; give a smaller one, or more texts."
             )
         log = logging.warning if count - used > _MUCH * count else logging.info
         log(
-            f"Each pass leaves out about {count - used} of {count} examples, "
-            f"others each time, so that every batch of {batch_size} is full "
-            "and has no text twice."
+            f"Each pass leaves out about {count - used} of {count} examples "
+            f"(different ones each time), so that every batch of {batch_size} "
+            "is full and has no duplicate text."
         )
 
     def _pass(self, number: int) -> np.ndarray:

@@ -175,9 +175,9 @@ def _own_files(files, shard):
     share = own.count * shard.count / files.count
     if not 0.5 <= share <= 2:
         logging.warning(
-            f"The files are so unequal that this worker has {share:.1f} times "
-            f"its share of the records, each {'less' if share > 1 else 'more'} "
-            "often than those of others; write files of equal size."
+            f"This worker has {share:.1f} times its share of the records, and "
+            f"reads each {'less' if share > 1 else 'more'} often than other "
+            "workers read theirs; write files of equal size."
         )
     return own
 

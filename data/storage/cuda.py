@@ -8,12 +8,12 @@ import pathlib
 
 
 def find() -> None:
-    """Makes them known to this process, before TensorFlow seeks devices.
+    """Loads libcusolver and puts pip's `ptxas` first on the PATH.
 
-    TensorFlow 2.21 looks for libcusolver in no folder of these packages
-    (tensorflow/tensorflow#112973), and uses no GPU without it; it finds what
-    the process has loaded. XLA takes the first `ptxas` of the PATH, which
-    another CUDA may have put there, too new or too old for the GPU.
+    Call it before TensorFlow looks for devices. TensorFlow 2.21 does not search
+    these packages for libcusolver (tensorflow/tensorflow#112973) and uses no
+    GPU without it, unless the process has loaded it. XLA takes the first
+    `ptxas` on the PATH; that of another CUDA may not support the GPU.
     """
     tensorflow = importlib.util.find_spec("tensorflow")
     if not tensorflow or not tensorflow.origin:

@@ -46,11 +46,11 @@ def parse_weights(given: Any) -> ClassWeights:
 
 
 def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
-    """Finds and logs the weight of each label; () = all labels count alike.
+    """Returns and logs the weight of each label; () = equal weights.
 
-    A label that is not a key of a dict has the weight 1. Weights of `balanced`
-    are in inverse proportion to the number of examples of a label (for tagging,
-    of words) in the train set, so that all labels count alike.
+    A label that is not a key of a dict has the weight 1. `balanced` weights are
+    inversely proportional to the number of examples with the label (for
+    tagging, of words) in the train set.
 
     Source: compute_class_weight of scikit-learn.
     """

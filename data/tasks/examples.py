@@ -68,8 +68,8 @@ class TaggingExample:
 class TextExample:
     """Texts that get a vector each.
 
-    `score` says how alike they are, None = nothing does; `vector` is a
-    teacher's, () = there is no teacher.
+    `score` is their similarity, None = not given; `vector` is the teacher's
+    vector, () = there is no teacher.
     """
 
     texts: tuple[str, ...]

@@ -138,10 +138,10 @@ def is_path(table: Any) -> bool:
 
 @contextlib.contextmanager
 def put_back_if_refused(paths: set[str], has_run: bool) -> Iterator[None]:
-    """Keeps the tables that a folder's model was trained and scored on.
+    """Restores a folder's tables if the block raises ValueError or OSError.
 
-    New ones are removed: they may hold trained rows. A first call's stay, if
-    the folder has no run.
+    With `has_run`, after any exception. New tables may hold rows that the model
+    was trained on, so they are removed, but not those of a folder's first call.
     """
     before = {
         path: "".join(f"{line}\n" for line in files.read_lines(path))

@@ -20,15 +20,14 @@ _SAMPLE = 100
 class TableFiles:
     """The files of a table's sets, and how they are read.
 
-    `names` are set -> name in the folder; "" = the existing one of the usual
-    names, whose endings are `suffixes`. The first is the format of a file with
-    another ending. `separator` is what --separator says of csv and tsv files;
-    "" = tabs in tsv files, and found out in csv files. Every set has `columns`;
-    a test set may lack `label`, and no set has it if it is None. For `quoted`
-    see `UserTable`. With `drop_missing`, rows with an empty cell are left out,
-    unless it is an `id_column`'s. `of_train` is what separates the cells of the
-    train set's csv file, "" = it is not known before that is read. `data_dir`
-    "" = all files are named.
+    `names` are set -> name in the folder; "" = the first usual name that
+    exists. `suffixes` are the endings of usual names; the first one is also the
+    format of files with other endings. `separator` is --separator for csv and
+    tsv files; "" = tab in tsv, detected in csv. Every set has `columns`; a test
+    set may lack `label`, and no set has it if it is None. For `quoted` see
+    `UserTable`. With `drop_missing`, rows with an empty cell are left out,
+    unless it is an `id_column`'s. `of_train` is the separator of the train
+    set's csv file, "" = not read yet. `data_dir` "" = all files are named.
     """
 
     data_dir: str
@@ -144,7 +143,7 @@ class TableFiles:
         return self._find_separator(set_name, path, self.of_train)
 
     def _find_separator(self, set_name: str, path: str, of_train: str) -> str:
-        """Finds out what separates the cells of a csv file, by its first rows.
+        """Detects the separator of a csv file from its first rows.
 
         The candidates are the `SEPARATORS` that give the first row all columns,
         or all of them if none does. It is the train set's (`of_train`, "" =
@@ -167,9 +166,9 @@ class TableFiles:
                 usual = SEPARATORS[of_train]
                 raise ValueError(
                     f"{path}: {usual}s separate the columns of the train set. "
-                    "By them this file has one column, but several by "
-                    f"{'s and '.join(names)}s. Use the same separator in "
-                    f"both; or give --separator={usual} if it is one column."
+                    "Split by them, this file has one column, but several by "
+                    f"{'s and '.join(names)}s. Use the same separator in both "
+                    f"files; or, if one column is right, --separator={usual}."
                 )
             return of_train
         if len(names) > 1:
@@ -240,8 +239,8 @@ def _check_columns(row: Row, columns: Sequence[Column]) -> None:
     """Refuses columns that a table lacks, or that are not told apart."""
     if same := _same_place(row, columns):
         row.fail(
-            f"the columns {same[0]} and {same[1]} are the same one, because "
-            f"there are {len(row.cells)}. Give other numbers, or --separator."
+            f"the columns {same[0]} and {same[1]} are the same one of "
+            f"{len(row.cells)} columns. Give other numbers, or --separator."
         )
     for column in columns:
         if row.names.count(column.name) > 1:

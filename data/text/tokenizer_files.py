@@ -185,7 +185,7 @@ def _special_tokens(said: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _check_added(added: AddedToken, lower: bool | None) -> None:
-    """Refuses a token that texts are searched for in another way than here."""
+    """Refuses an added token that would match text differently here."""
     if added.token in SPECIAL_TOKENS.values():
         return
     key = f"added token {added.id}"

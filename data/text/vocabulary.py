@@ -236,13 +236,13 @@ def require_size(
     names both files.
     """
     size = num_ids(vocab)
-    # Differs from the original: it does not compare them, because of which
-    # another model's vocabulary gives other words.
+    # Differs from the original: the sizes are compared, because the vocabulary
+    # of another model would map words to the wrong ids without an error.
     if vocab_size not in padded_sizes(size):
         raise ValueError(
             f"{vocab_file} has {size} wordpieces, but {config_file} says "
-            f"vocab_size {vocab_size}; give the vocabulary of the model. If it "
-            "is, and has fewer, add lines such as [unused7] at its end."
+            f"vocab_size {vocab_size}; give the vocabulary of the model. If "
+            "this is it, but too small, append lines such as [unused7]."
         )
 
 

@@ -1,10 +1,10 @@
 """Texts for vectors, and vectors as files.
 
 text_rows          texts of a file, to rows and batches
-vector_files       vectors as JSON lines, npz or TFRecord files
+vector_files       vectors as JSON lines, npy, npz or TFRecord files
 attention_picture  attention of one text as a picture
 text_sets          train and dev sets of texts and pairs
-teacher_vectors    another model's vectors, as what a model learns
-retrieval          scores of vectors: correlation, and right texts found
-vector_index       an index of texts: vectors, and the nearest of them
+teacher_vectors    a teacher's vectors, the targets of training
+retrieval          scores of vectors: rank correlation and retrieval metrics
+vector_index       an index of texts: their vectors, and nearest-neighbor search
 """

@@ -26,10 +26,10 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class PairSet:
-    """Pairs of texts to evaluate on; each of the N `texts` is there once.
+    """Pairs of texts to evaluate on, with the N distinct `texts`.
 
-    `pairs`, int [P, 2], are the places of their texts, `scores` () = the pairs
-    belong together.
+    `pairs`, int [P, 2], are indices into `texts`; `scores` () = positive pairs,
+    which have none.
     """
 
     texts: Sequence[str]

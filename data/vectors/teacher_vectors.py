@@ -28,11 +28,11 @@ def read_teacher(path: str, num_examples: int) -> np.ndarray:
 
 
 def fitted(vectors: np.ndarray, size: int, rotate: bool) -> np.ndarray:
-    """Gives a teacher's vectors, [N, T], the size H, and keeps their angles.
+    """Fits a teacher's vectors, [N, T], to the size H of ours.
 
-    Vectors of the same size are unchanged. Otherwise, or to `rotate`, their
-    axes become the principal ones, the largest first: then the first numbers
-    keep the products of vectors as well as any can. Missing ones are 0. Raises
+    Vectors of the same size are unchanged. Otherwise, or with `rotate`, they
+    are rotated to their principal axes, the largest first, then truncated or
+    zero-padded. No other H numbers preserve the dot products better. Raises
     ValueError if a number is nan or infinite.
     """
     vectors = np.asarray(vectors, np.float32)

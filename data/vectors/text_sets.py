@@ -54,8 +54,8 @@ class TextOptions(Settings):
     text_columns: tuple[str, ...] = setting(
         (),
         "Tables: columns of the texts. Default: text_a,text_b; with "
-        "--loss=teacher text. A third one is a text that does not fit the "
-        "first (--loss=negatives).",
+        "--loss=teacher text. With --loss=negatives, a third column may hold "
+        "hard negatives.",
     )
     label_column: str = setting("score", "Tables: column of the score.")
     separator: str = setting(

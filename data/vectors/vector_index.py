@@ -97,7 +97,7 @@ def write_facts(
     """
     if texts != texts_of(texts["file"], texts["column"]):
         raise ValueError(
-            f"{texts['file']} changed meanwhile; give one that stays as it is."
+            f"{texts['file']} changed while read; give one that stays as it is."
         )
     facts |= {"made_from": dict(model), "texts": texts}
     facts["sample_sha256"] = _sample_of(open_array(path, path))

@@ -44,9 +44,9 @@ class VectorForm:
     Attributes:
       pooling: one of `choices.VECTOR_POOLINGS`.
       normalize: whether vectors are L2-normalized.
-      vector_sizes: sizes below the hidden size at which the first numbers of a
-        vector are a vector, too, the largest first.
-      prompts: name -> text that is put before a text, such as "query: ".
+      vector_sizes: smaller sizes that vectors can be truncated to (Matryoshka),
+        the largest first.
+      prompts: name -> text that is prepended to a text, such as "query: ".
       default_prompt: name of the prompt for texts without one; "" = none.
       max_seq_length: most wordpieces of a text; None = it is not known.
     """

@@ -1,15 +1,15 @@
 """Every function of the model that is written for speed, and its plain form.
 
 seeds          the seeds of dropout, their random bits; whether there is a GPU
-recomputation  computation twice instead of memory
+recomputation  recomputes activations in the backward pass, to save memory
 block          the forms; compiling; the operations of a Transformer block
 vocabulary     scores and losses over a vocabulary
 
-Under `Form.PLAIN` each function is TensorFlow's textbook code. In the other
-forms it has the same values and takes less time. `STANDARD` and `COMPILED` have
-the same gradients, too; `KERNELS` and `SERVED` are for inference alone. Each
-docstring says what the function gains; benchmarks/measurements.md has the
-conditions of the measurements.
+Under `Form.PLAIN` each function uses TensorFlow's own operations. The other
+forms are faster and compute the same values, except for rounding. `STANDARD`
+and `COMPILED` also have the same gradients; `KERNELS` and `SERVED` are for
+inference only. Each docstring gives the speed-up of its function;
+benchmarks/measurements.md has the conditions of the measurements.
 """
 
 from data.storage import cuda

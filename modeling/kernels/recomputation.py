@@ -145,9 +145,9 @@ def divided(x: tf.Tensor, count: int) -> tf.Tensor:
 
 
 def one_by_one(body: Callable, count: int, state: Any, first: int = 0) -> Any:
-    """Maps `first` to count - 1 and a state to the next state, in turn.
+    """Runs a loop: state = body(i, state) for i in `first` to count - 1.
 
-    What one turn computes is in memory at a time.
+    Only one iteration's intermediate values are in memory at a time.
     """
     return tf.while_loop(
         lambda i, _: i < count,

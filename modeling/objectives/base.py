@@ -177,7 +177,7 @@ class ItemObjective(Objective):
         """Returns loss and metric of each of the M items, float32 [M] each."""
 
     def soft(self, batch: Batch, logits: tf.Tensor, teacher: tf.Tensor):
-        """Returns the distance to a teacher's logits of the M items, [M]."""
+        """Returns the distillation loss of each of the M items, [M]."""
         raise NotImplementedError(f"{type(self).__name__} has no teacher.")
 
     def predict(self, batch: Batch) -> tf.Tensor:

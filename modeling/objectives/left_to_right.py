@@ -102,9 +102,9 @@ class LeftToRightModel(PretrainingObjective):
 
 
 def _has_next(batch):
-    """Returns 1.0 for each position before a real wordpiece: [B, S - 1].
+    """Returns 1.0 where the next wordpiece is a target: [B, S - 1].
 
-    A document that is not seen cannot predict the first wordpiece of the next.
+    Padding is no target, nor is the first wordpiece of another document.
     """
     real = tf.cast(batch["input_mask"][:, 1:], tf.float32)
     if "document_ids" not in batch:

@@ -37,7 +37,7 @@ def is_varied(path: str) -> bool:
 def _sentences(path: str, most: int) -> Iterator[list[str]]:
     """Yields the words of sentences spread over a text, without the first.
 
-    The first word of a sentence is a name or not; it says nothing.
+    The first word is capitalized whether it is a name or not.
     """
     found = (_WORD.findall(line) for line in files.read_lines(path))
     sentences = [words for words in found if len(words) >= 4]

@@ -94,7 +94,7 @@ def find(options: ConversionOptions) -> ModelFolder:
     if found.head:
         raise ValueError(
             f"{found.path}/{model_folder.HEAD}: the head {dict(found.head)} "
-            "has no counterpart elsewhere; such a model stays here."
+            "has no counterpart elsewhere; such a model cannot be converted."
         )
     said = (found.description or {}).get("kind")
     if options.kind and said and options.kind != said:
@@ -144,7 +144,7 @@ def open_model(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
         if options.find(name) and "output_weights" not in values:
             raise ValueError(
                 f"--{name}={options.find(name)}: {prefix} has no output layer "
-                "of a task, which it would be about; leave the flag out."
+                "of a task, so it has no effect; leave the flag out."
             )
     # The encoder is whole and fits the configuration.
     encoder = checkpoints.variables_by_name([BertModel(model.config)])

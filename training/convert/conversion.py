@@ -57,9 +57,9 @@ def run(options: ConversionOptions) -> None:
     is_empty = files.is_folder(path) and not tf.io.gfile.listdir(path)
     if files.exists(path) and not is_empty:
         raise ValueError(
-            f"--output_dir={path} is there already and not empty; "
-            "nothing was written. Give a new folder; what has .incomplete- in "
-            "its name is of a killed conversion, and may be removed."
+            f"--output_dir={path} exists and is not empty; nothing was "
+            "written. Give a new folder. Anything with .incomplete- in its "
+            "name is from a killed conversion and may be removed."
         )
     # A new folder appears complete or not at all. An empty one stays, because
     # it may be a link, a mounted disk or the current folder. The temporary name
@@ -127,7 +127,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     if model.is_generator and model.config.hidden_act != "gelu_exact":
         raise ValueError(
             f"hidden_act is {model.config.hidden_act!r}, but a generator of "
-            "Hugging Face always has gelu_exact; this one stays here."
+            "Hugging Face always has gelu_exact; give another model."
         )
     values = to_huggingface(model.config.to_dict()) | _head(model, weights)
     ids, special = model.ids, tokenizer_files.SPECIAL_TOKENS

@@ -62,10 +62,10 @@ def _add_positions(model: ChangedModel, number: int) -> None:
 def _add_words(model: ChangedModel) -> None:
     """Adds the words of a file, in rows named `[unusedN]`, then in new rows.
 
-    The first weights of a word are the mean of its wordpieces' weights. Words
-    of the vocabulary are left as they are. Raises ValueError if the file has no
-    words, or the tokenizer would never make one of them; words in
-    --never_split it need not make.
+    A new word's weights are initialized to the mean of its wordpieces' weights.
+    Words of the vocabulary are unchanged. Raises ValueError if the file has no
+    words, or the tokenizer would never produce one of them that is not in
+    --never_split.
     """
     words = _words_of(model.options.extra_words)
     basic = BasicTokenizer(model.texts.do_lower_case)
@@ -122,10 +122,10 @@ def _require_whole(
         raise ValueError(
             f"{source}: {len(cut)} of {len(words)} words would never be found "
             f"in a text: {', '.join(cut):.300}. Text is split at space, at "
-            "punctuation and around each Chinese character, for an uncased "
-            f"model lower-cased, and words over {longest} characters are "
+            "punctuation and around each Chinese character, and lower-cased "
+            f"for an uncased model; words over {longest} characters are "
             f"unknown: {cut[0][:longest]!r} becomes {becomes[:longest]!r}. "
-            "Write them so, leave them out, or name them in --never_split."
+            "Write words this way, omit them, or name them in --never_split."
         )
 
 

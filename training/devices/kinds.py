@@ -32,9 +32,9 @@ class Kind(NamedTuple):
 
 # Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step of
 # 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two times
-# the break-even (benchmarks/measurements.md). Memory and network are shared by
-# what computes and what sends, so all gradients travel together. An operation
-# of one thread leaves other cores to another batch: 1.1 times as many texts/s.
+# the break-even (benchmarks/measurements.md). Computation and communication
+# share memory and network, so all gradients are sent together. Two batches at
+# once keep cores busy in single-threaded operations: 1.1 times as many texts/s.
 CPU = Kind(repaid=2e8, at_once=2)
 # Estimates: see docs/gpu.md.
 GPU = Kind(

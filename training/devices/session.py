@@ -26,8 +26,8 @@ def joined(
     Yields the folder that this process may write to: `output_dir`, or its own
     copy if it is not the chief, who alone may also write elsewhere.
 
-    Enter it before TensorFlow computes anything. `output_dir` and `flag_values`
-    (flag -> value) must be the same for all workers. Raises ValueError for
+    Enter it before TensorFlow computes anything. All workers must have the same
+    `flag_values` (flag -> value) and see the same folder. Raises ValueError for
     other flags, a malformed TF_CONFIG or unreadable checkpoints; OSError if
     another run holds the lock; SystemExit if a worker disappears.
     """

@@ -79,8 +79,8 @@ def in_parts(
 ) -> tf.Tensor:
     """Applies a function of rows [N, S] to `at_once` rows at a time.
 
-    A long text thus costs no memory. `shape` is that of a row's value; a size
-    is None if it varies, and then there must be a row.
+    This bounds the memory for activations. `shape` is that of a row's value; a
+    size is None if it varies, and then there must be a row.
     """
     num_parts = -(-tf.shape(rows["input_ids"])[0] // at_once)
 

@@ -119,7 +119,7 @@ def _warn_of_other_model(export_dir: str, version: str, now: dict) -> None:
     if changed := manifests.changes(shown(before), shown(now)):
         logging.warning(
             f"--export_dir={export_dir}: version {version} is another model's "
-            f"({'; '.join(changed)}); a server goes on with the new one."
+            f"({'; '.join(changed)}); a server will switch to the new version."
         )
 
 

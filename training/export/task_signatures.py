@@ -61,14 +61,14 @@ class TaskServing(Serving):
         calibrated = (
             " Its probabilities are calibrated by the temperature "
             f"{self.calibration.temperature:.4f}, and its thresholds fitted; "
-            "metrics of an evaluation are those without both."
+            "evaluation metrics are computed without either."
         )
         # A tagged text loses no words.
         long = "continue in more rows" if said.kind == "tagging" else "are cut"
         if said.stride:
-            long = f"are read in windows, one each {said.stride} wordpieces"
+            long = f"are read in windows, one every {said.stride} wordpieces"
             if said.kind != "tagging":
-                long += f", and the {said.pooling} of their answers counts"
+                long += f", whose outputs are pooled ({said.pooling})"
         return (
             f"BERT, fine-tuned for the task {said.task_name}: it {does}"
             f"{': ' if labels else ''}{labels}. Texts of more than "

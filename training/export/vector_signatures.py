@@ -39,8 +39,8 @@ class VectorServing(Serving):
         if prompt := form.prompt():
             before = f" `{prompt}` is put before each text."
         return (
-            f"BERT that gives a text a vector{length}: texts of like meaning "
-            f"have a large cosine.{smaller}{before} Texts of more than "
+            f"BERT that gives a text a vector{length}: similar texts have a "
+            f"high cosine similarity.{smaller}{before} Texts of more than "
             f"{self.description.max_seq_length} wordpieces are cut."
         )
 

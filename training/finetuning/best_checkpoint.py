@@ -230,7 +230,7 @@ class BestCheckpoint:
             self._keep(best, history)
             now = f"now the best are those of step {best['step']}"
         logging.warning(
-            "%s goes on from step %d, without the best weights of step %d; %s.",
+            "%s resumes from step %d, without the best weights of step %d; %s.",
             *(self._output_dir, step, before, now),
         )
 

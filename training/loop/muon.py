@@ -1,4 +1,4 @@
-"""Muon: kernels move by orthogonal matrices; the rest is Adam's."""
+"""Muon: orthogonalized updates for kernels, Adam for other variables."""
 
 import tensorflow as tf
 
@@ -7,8 +7,8 @@ from training.loop import optimizers
 MOMENTUM = 0.95
 # Mean size of an element of a direction; Adam's is about as large.
 SIZE = 0.2
-# An iteration maps a singular value s to a s + b s^3 + c s^5: of all such
-# polynomials, the nearest to 1 on what has become of [0.003, 1].
+# An iteration maps singular values s to a s + b s^3 + c s^5: the polynomial of
+# this form that is nearest to 1 on the current image of [0.003, 1].
 ITERATIONS = (
     (8.3837, -24.7659, 18.3571),
     (4.0434, -3.0114, 0.5695),

@@ -50,8 +50,8 @@ def _resumed(
     prefix = CheckpointManager(options.output_dir).prefix(step)
     if seen is None and not files.exists(f"{prefix}.meta"):
         logging.warning(
-            "%s has no .resume.json, and no .meta as the original's: copy the "
-            "first, too, or the run is not compared with its beginning.",
+            "%s has no .resume.json, and no .meta as the original's have: copy "
+            "the .resume.json, too, or changed flags and data go unnoticed.",
             prefix,
         )
     return start._replace(

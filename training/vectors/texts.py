@@ -145,9 +145,9 @@ class TextVectors:
         return unit(vectors) if self.form.normalize else vectors
 
     def fingerprint(self) -> dict[str, Any]:
-        """Returns what vectors must have in common to be compared.
+        """Returns what two models must share for comparable vectors.
 
-        Of the encoder's weights those that make vectors; not the pooler.
+        The checksum of the encoder's weights leaves out the pooler.
         """
         weights, tokenizer = hashlib.sha256(), self.loaded.tokenizer
         variables = checkpoints.variables_by_name([self.loaded.encoder])

@@ -131,9 +131,9 @@ def check(
 ) -> None:
     """Refuses outputs and vocabularies that cannot be used.
 
-    An output may not be an input, a device or a pipe, nor given twice
-    (ValueError); it can be written (else OSError). For the vocabulary see
-    `make_tools`.
+    Raises ValueError for an output that is an input, a device or a pipe, or is
+    given twice, and for a device or pipe as input; OSError for an output that
+    cannot be written. For the vocabulary see `make_tools`.
     """
     outputs.check(
         {"input_file": input_files, "vocab_file": [recipe.vocab_file]},

@@ -119,7 +119,7 @@ def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Yields lines with their ends, and of one that is too long the begin."""
+    """Yields lines with their line ends; only the start of an overlong one."""
     files.require_file(path, "text")
     rest = b""
     with files.open_read(path) as file:

@@ -20,10 +20,10 @@ def shuffled(
 ) -> Iterator[bytes]:
     """Yields the records of all blocks in random order, each equally likely.
 
-    Close the generator: that removes the files, buckets in a folder whose name
-    begins with the local `path` (None = in the system's temporary folder).
-    `num_bytes`, the approximate size of all records, decides the number of
-    buckets, and so the order too.
+    The buckets are files in a new folder whose name starts with the local
+    `path` (None = in the system's temporary folder). Closing the generator
+    removes them. `num_bytes`, the approximate size of all records, decides the
+    number of buckets, and thus the order.
     """
     num_buckets = 1 + num_bytes // BUCKET_BYTES
     if num_buckets == 1:

@@ -94,11 +94,11 @@ def mask_and_segments(
 
 
 def before_later_cls(input_ids: tf.Tensor, cls_id: int) -> tf.Tensor:
-    """Finds the places before a [CLS] that is not at the first place.
+    """Masks each row from the first [CLS] after the first position on.
 
-    TensorFlow Serving's batching (`pad_variable_length_inputs`) makes rows
-    equally long by the first element of the tensor: ids by [CLS], a mask by 1.
-    Returns int32 [..., S]: 1, and 0 from such a [CLS] on.
+    TensorFlow Serving's batching (`pad_variable_length_inputs`) pads a tensor
+    with its first element: ids with [CLS], a mask with 1. Returns int32 [...,
+    S]: 1 before such a [CLS], 0 from it on.
     """
     is_cls = tf.cast(input_ids == cls_id, tf.int32)
     number = tf.cumsum(is_cls, axis=-1) - is_cls[..., :1]

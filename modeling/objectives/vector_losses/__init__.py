@@ -1,10 +1,10 @@
-"""What trains the vectors of texts: one loss in each file, found by name.
+"""Losses for sentence vectors: one in each file, found by name.
 
 similarity  cosines and lengths of vectors
-cosent      scored pairs: their cosines in the order of their scores
-cosine      scored pairs: their cosines near their scores
-negatives   positive pairs: each text nearer to its own than to others
-teacher     any texts: their vectors near another model's
+cosent      scored pairs: ranking loss on their cosines
+cosine      scored pairs: regression of their cosines
+negatives   positive pairs: contrastive loss with in-batch negatives
+teacher     any texts: distillation from a teacher's vectors
 
 Each file has a function `loss(vectors, targets, scale)`. `vectors` are float32
 [B, K] for each text of an example, `targets` the scores [B, 1], a teacher's
