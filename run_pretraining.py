@@ -85,18 +85,15 @@ def _use_recipe() -> None:
 
 def _hidden_size() -> int | None:
     """The model's: the same when a run begins and resumes; None = unknown."""
-    paths = [flags.value("bert_config_file")]
-    output_dir = flags.value("output_dir")
-    first = flags.value("init_checkpoint") or ""
-    # As `found_files.find`; the first weights may be gone.
-    folders = first, os.path.dirname(first), _run_folder(output_dir), output_dir
-    for folder in filter(None, folders):
-        for name in ("bert_config.json", "config.json"):
-            paths.append(os.path.join(folder, name))
-    for path in filter(None, paths):
-        if files.exists(path):
-            return BertConfig.from_json_file(path).hidden_size
-    return None
+    path = flags.value("bert_config_file")
+    if not path or not files.exists(path):
+        first = flags.value("init_checkpoint") or ""
+        output_dir = flags.value("output_dir")
+        run = _run_folder(output_dir)
+        # As `found_files.find`; the first weights may be gone.
+        folders = filter(None, (first, os.path.dirname(first), run, output_dir))
+        path = files.first_of(("bert_config.json", "config.json"), *folders)
+    return BertConfig.from_json_file(path).hidden_size if path else None
 
 
 def _run_folder(output_dir: str) -> str:

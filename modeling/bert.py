@@ -11,7 +11,7 @@ from modeling.attention import attention_bias
 from modeling.checkpoints.model_folder import find
 from modeling.choices import EMBEDDINGS, require_one_of
 from modeling.config import BertConfig
-from modeling.embeddings import Embeddings, as_ids, refuse_rounded
+from modeling.embeddings import Embeddings, IdsLayer, as_ids
 from modeling.transformer import Encoder
 
 # What a `BertModel` gives instead of a `BertOutput` if it has an `output_key`.
@@ -94,7 +94,7 @@ class Pooler(layers.Layer):
 
 
 @layers.registered
-class BertModel(layers.DropoutLayer):
+class BertModel(IdsLayer):
     """The encoder of the paper's section 3.
 
     Its variables are created on construction, because the configuration has
@@ -204,11 +204,6 @@ class BertModel(layers.DropoutLayer):
     def get_config(self):
         """Returns the constructor's arguments; a copy has its own tables."""
         return super().get_config() | {"embeddings": None}
-
-    def __call__(self, input_ids, *args, **kwargs):
-        """Calls the model; see `call`."""
-        refuse_rounded(self, input_ids)
-        return super().__call__(input_ids, *args, **kwargs)
 
     def build(self, input_shape=None):
         """Creates every variable."""

@@ -52,24 +52,30 @@ def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
     return tf.cast(values, tf.int32)
 
 
-def refuse_rounded(layer: keras.layers.Layer, inputs: Any) -> None:
-    """Raises ValueError if ids are floats of 16 bits, which rounds them.
+class IdsLayer(layers.DropoutLayer):
+    """Base of the layers that take ids.
 
+    A call raises ValueError if ids are floats of 16 bits, which rounds them.
     Without `keras.Input`, a `keras.Sequential` makes an input of its first
     layer's compute dtype, and a model casts float ids to it.
     """
-    for x in tf.nest.flatten(inputs):
-        dtype = getattr(x, "dtype", None)
-        if dtype in ("float16", "bfloat16"):
-            dtype = keras.backend.standardize_dtype(dtype)
-            raise ValueError(
-                f"{layer.name} gets ids of {dtype}, which rounds them; give "
-                'int32 ids, for an input keras.Input([None], dtype="int32").'
-            )
+
+    def __call__(self, input_ids, *args, **kwargs):
+        """Calls the layer; see `call`."""
+        for x in tf.nest.flatten(input_ids):
+            dtype = getattr(x, "dtype", None)
+            if dtype in ("float16", "bfloat16"):
+                dtype = keras.backend.standardize_dtype(dtype)
+                raise ValueError(
+                    f"{self.name} gets ids of {dtype}, which rounds them; give "
+                    "int32 ids, for an input "
+                    'keras.Input([None], dtype="int32").'
+                )
+        return super().__call__(input_ids, *args, **kwargs)
 
 
 @layers.registered
-class Embeddings(layers.DropoutLayer):
+class Embeddings(IdsLayer):
     """Adds three embeddings; applies layer norm and dropout.
 
     Args:
@@ -96,11 +102,6 @@ class Embeddings(layers.DropoutLayer):
         self.use_one_hot_embeddings = use_one_hot_embeddings
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
         self._given = threading.local()  # other threads look words up
-
-    def __call__(self, input_ids, *args, **kwargs):
-        """Calls the layer; see `call`."""
-        refuse_rounded(self, input_ids)
-        return super().__call__(input_ids, *args, **kwargs)
 
     def build(self, input_shape=None):
         """Creates the tables [V, E], [segments, E], [positions, E]."""

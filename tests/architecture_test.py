@@ -35,12 +35,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_361,
+    "data": 9_352,
     "training": 10_809,
-    "modeling": 3_869,
+    "modeling": 3_860,
     "studies": 1_371,
     "demo": 381,
-    "programs": 719,
+    "programs": 716,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

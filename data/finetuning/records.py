@@ -12,7 +12,6 @@ from data.finetuning.features import Converter, FeatureOptions, RecordsReport
 from data.progress import tracked
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
-from data.storage import files
 from data.tasks.examples import Example
 from data.tasks.task import Task
 from data.text.tokenization import FullTokenizer
@@ -36,8 +35,7 @@ def write_records(
     converter, specs = Converter(tokenizer, options), options.specs
     rows = converter.rows(_logged(examples, tokenizer))
     rows = tracked(rows, f"writing {path}", "records")
-    whole = files.whole_files([path])
-    with whole as (temporary,), tfrecord.RecordWriter(temporary) as writer:
+    with tfrecord.open_whole(path) as writer:
         while block := list(itertools.islice(rows, _BLOCK)):
             columns = {x.name: [row[x.name] for row in block] for x in specs}
             for record in encode_examples(specs, columns):

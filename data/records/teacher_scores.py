@@ -11,7 +11,6 @@ import numpy as np
 from data.records import reuse, tfrecord
 from data.records.feature_spec import FeatureSpec, encode_examples
 from data.records.input_pipeline import RecordFiles, open_records
-from data.storage import files
 
 _LABELED = FeatureSpec("is_labeled", 1)  # 0 = the labels do not count
 
@@ -35,10 +34,7 @@ def add_scores(
     specs = spec, _LABELED
 
     def write() -> tuple[reuse.RowsReport, str]:
-        with (
-            files.whole_files([path]) as (temporary,),
-            tfrecord.RecordWriter(temporary) as writer,
-        ):
+        with tfrecord.open_whole(path) as writer:
             for part in parts:
                 scores = compute(part)
                 if scores.ndim == 3:  # shorter than S if batches are trimmed

@@ -14,13 +14,10 @@ import hashlib
 import io
 import zlib
 from collections.abc import Iterator
-from typing import Literal
 
 import google_crc32c
 
 from data.storage import files
-
-Compression = Literal["none", "gzip"]
 
 FRAME_BYTES = 16
 _HEADER_BYTES = 12
@@ -155,11 +152,11 @@ class RecordWriter(contextlib.AbstractContextManager):
 
     The same records give the same bytes; the gzip header has no time or name.
     `gzip` makes pretraining records three times smaller, and reading takes
-    twice the time. The file may be left incomplete, so use a path of
-    `files.whole_files`. `num_records` counts the records written so far.
+    twice the time. An error leaves the file incomplete: see `open_whole`.
+    `num_records` counts the records written so far.
     """
 
-    def __init__(self, path: str, compression: Compression = "none"):
+    def __init__(self, path: str, compression: str = "none"):
         self.num_records = 0
         self._file = files.open_write(path)
         self._compressor = None
@@ -191,3 +188,11 @@ class RecordWriter(contextlib.AbstractContextManager):
         with contextlib.suppress(*hidden), self._file:
             if self._compressor and not kind:
                 self._write(self._compressor.flush())
+
+
+@contextlib.contextmanager
+def open_whole(path: str, compression: str = "none") -> Iterator[RecordWriter]:
+    """Opens a file for writing records; see `files.whole_files`."""
+    whole = files.whole_files([path])
+    with whole as (temporary,), RecordWriter(temporary, compression) as writer:
+        yield writer

@@ -90,9 +90,9 @@ def _limits(windows: Sequence[Window]) -> np.ndarray:
     """
     limits = []
     for window in windows:
-        shift = window.doc_offset - window.doc_start
-        end = window.doc_offset + window.doc_length
-        limits.append((window.best_start + shift, window.best_end + shift, end))
+        span, offset = window.span, window.doc_offset
+        shift, end = offset - span.doc_start, offset + span.doc_length
+        limits.append((span.best_start + shift, span.best_end + shift, end))
     return np.array(limits, int).reshape(-1, 3).T[..., None]
 
 
@@ -125,7 +125,7 @@ def _choose(
             null_waits = False
         if len(n_best) >= options.n_best_size:
             break
-        shift = window.doc_start - window.doc_offset
+        shift = window.span.doc_start - window.doc_offset
         place = first + shift, last + shift
         text, start, end = window.paragraph.final_text(*place)
         if text not in seen:

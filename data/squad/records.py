@@ -99,8 +99,7 @@ def _write(questions: Questions, path: str) -> tuple[SquadReport, str]:
     specs = feature_specs(length, is_training)
     for window in windows[:_NUM_LOGGED]:
         _log(window, is_training)
-    whole = files.whole_files([path])
-    with whole as (temporary,), tfrecord.RecordWriter(temporary) as writer:
+    with tfrecord.open_whole(path) as writer:
         for start in range(0, len(windows), _BLOCK):
             features = columns(windows[start : start + _BLOCK], length)
             ids = start + np.arange(len(features["input_ids"]))

@@ -17,7 +17,7 @@ from data.squad.articles import SquadArticles
 from data.squad.examples import SquadExample, SquadReport, read_examples
 from data.squad.paragraphs import TokenizedParagraph
 from data.squad.window_options import NUM_SPECIAL, WindowOptions
-from data.text.spans import spans
+from data.text.spans import Span, spans
 from data.text.tokenization import FullTokenizer
 
 # [CLS] and the [SEP] after the question precede the text.
@@ -33,11 +33,7 @@ class Window:
     Attributes:
       paragraph: the wordpieces of the text.
       query_ids: int32, the ids of the question.
-      doc_start: index in the paragraph of the row's first wordpiece.
-      doc_length: number of wordpieces of the paragraph in the row.
-      best_start: index in the paragraph of the first wordpiece that has more
-        context in this window than in any other.
-      best_end: end (exclusive) of these wordpieces.
+      span: the wordpieces of the paragraph in the row.
       labels: the values of `LABELS`: the first and the last token of the answer
         in the row, 0 = it is not in this window, or there is none; and whether
         the question is marked as unanswerable. All are 0 without training.
@@ -47,10 +43,7 @@ class Window:
 
     paragraph: TokenizedParagraph
     query_ids: np.ndarray
-    doc_start: int
-    doc_length: int
-    best_start: int
-    best_end: int
+    span: Span
     labels: tuple[int, int, int] = (0, 0, 0)
 
     @property
@@ -61,8 +54,8 @@ class Window:
     @property
     def doc_ids(self) -> np.ndarray:
         """The ids of the text in the row."""
-        end = self.doc_start + self.doc_length
-        return self.paragraph.ids[self.doc_start : end]
+        start = self.span.doc_start
+        return self.paragraph.ids[start : start + self.span.doc_length]
 
     @property
     def tokens(self) -> np.ndarray:
@@ -77,9 +70,9 @@ class Window:
         # Differs from the original: an answer without wordpieces, such as a
         # zero-width space, is in no window, because it would end before it
         # begins.
-        text_end = self.doc_start + self.doc_length
-        if is_here := self.doc_start <= start <= end < text_end:
-            shift = self.doc_offset - self.doc_start
+        first = self.span.doc_start
+        if is_here := first <= start <= end < first + self.span.doc_length:
+            shift = self.doc_offset - first
             self.labels = (start + shift, end + shift, 0)
         return is_here
 
@@ -115,7 +108,7 @@ def convert_examples(
         query_ids = np.array(query_ids[: options.max_query_length], np.int32)
         room = options.max_seq_length - len(query_ids) - NUM_SPECIAL
         parts = spans(len(tokenized.ids), room, options.doc_stride)
-        windows = [Window(tokenized, query_ids, *part) for part in parts]
+        windows = [Window(tokenized, query_ids, part) for part in parts]
         if example.is_impossible:
             for window in windows:
                 window.labels = (0, 0, 1)

@@ -115,6 +115,12 @@ def exists(path: str) -> bool:
     return _storage(path).exists(path)
 
 
+def first_of(names: Iterable[str], *folders: str) -> str | None:
+    """Returns the first file that is there, folder by folder, or None."""
+    paths = (os.path.join(folder, name) for folder in folders for name in names)
+    return next(filter(exists, paths), None)
+
+
 def is_folder(path: str) -> bool:
     """Whether a path is a folder, or a link to one."""
     return _storage(path).isdir(path)

@@ -9,7 +9,6 @@ from data.storage.json_files import read_json
 from data.tasks import rows
 from data.tasks.examples import ChoiceExample
 from data.tasks.rows import Column, Row
-from data.tasks.table_files import first_of
 from data.tasks.task import Task, register
 
 # Of a file of RACE.
@@ -83,7 +82,7 @@ class Codah(_Endings):
     def table(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set."""
         names = ("codah_full_data.tsv", "full_data.tsv")
-        path = first_of(self.data_dir, names)
+        path = files.first_of(names, self.data_dir)
         path = path or os.path.join(self.data_dir, names[0])
         remainders = {"dev": (8,), "test": (9,)}.get(set_name, range(8))
         for row in rows.read_table(path, header=False):

@@ -114,7 +114,7 @@ class TableFiles:
         train = os.path.join(folder, self.names["train"])
         is_beside = os.path.dirname(train) == os.path.dirname(folder)
         usual = self._usual_names(set_name)
-        return first_of(folder, usual) if is_beside else None
+        return files.first_of(usual, folder) if is_beside else None
 
     def _columns_of(self, set_name: str) -> list[Column]:
         label = self.label if set_name != "test" else None
@@ -193,18 +193,12 @@ def find_file(
         raise FileNotFoundError(
             f"Neither --{set_name}_file nor --data_dir is given; give one."
         )
-    if found := first_of(data_dir, usual):
+    if found := files.first_of(usual, data_dir):
         return found
     raise FileNotFoundError(
         f"{data_dir} has none of {', '.join(usual)}; give its name with "
         f"--{set_name}_file."
     )
-
-
-def first_of(folder: str, names: Sequence[str]) -> str | None:
-    """Returns the first of some files in a folder, or None; "" has none."""
-    paths = (os.path.join(folder, name) for name in names if folder)
-    return next(filter(files.exists, paths), None)
 
 
 def _shape(path: str, mark: str, quote: str | None) -> tuple[list[str], int]:

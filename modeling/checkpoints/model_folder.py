@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -213,12 +213,6 @@ def given_weights(folder: str) -> str | None:
     return None
 
 
-def existing(names: Iterable[str], *folders: str) -> str | None:
-    """Returns the first file that is there, folder by folder, or None."""
-    paths = (os.path.join(folder, name) for folder in folders for name in names)
-    return next(filter(files.exists, paths), None)
-
-
 def read_description(folder: str) -> dict[str, Any] | None:
     """Returns the content of `task.json`, or None; refuses a damaged one."""
     path = os.path.join(folder, DESCRIPTION)
@@ -276,12 +270,12 @@ def _original(folder: str, prefix: str) -> ModelFolder:
     places = folder, beside(prefix)
     description = read_description(folder)
     facts = description or {}
-    labels = existing((LABELS,), *places)
+    labels = files.first_of((LABELS,), *places)
     return ModelFolder(
         path=folder,
         weights=prefix,
-        config_file=existing((CONFIG, huggingface.CONFIG), *places),
-        vocab_file=existing(VOCABULARIES, *places),
+        config_file=files.first_of((CONFIG, huggingface.CONFIG), *places),
+        vocab_file=files.first_of(VOCABULARIES, *places),
         labels=tuple(files.read_lines(labels)) if labels else (),
         labels_file=labels,
         facts=facts,
@@ -293,7 +287,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
 
 def _theirs(folder: str) -> ModelFolder:
     """A model of Hugging Face."""
-    config_file = existing((huggingface.CONFIG, CONFIG), folder)
+    config_file = files.first_of((huggingface.CONFIG, CONFIG), folder)
     remedy = "get the folder again"
     values = read_json(config_file, remedy=remedy) if config_file else {}
     kind, said = huggingface.kind_of(values), read_description(folder) or {}
@@ -307,7 +301,7 @@ def _theirs(folder: str) -> ModelFolder:
         path=folder,
         weights=folder,
         config_file=config_file,
-        vocab_file=existing(VOCABULARIES, folder),
+        vocab_file=files.first_of(VOCABULARIES, folder),
         labels=labels,
         labels_file=config_file,
         kind=said.get("kind", kind),
@@ -318,9 +312,10 @@ def _theirs(folder: str) -> ModelFolder:
 def beside(prefix: str) -> str:
     """Returns the folder that describes a checkpoint."""
     folder = os.path.dirname(prefix)
+    parent, name = os.path.split(folder)
     # A model's own folder may have this name, too.
-    if os.path.basename(folder) == BEST and not existing([CONFIG], folder):
-        folder = os.path.dirname(folder)
+    if name == BEST and not files.first_of([CONFIG], folder):
+        folder = parent
     return folder or "."
 
 

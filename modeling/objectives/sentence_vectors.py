@@ -74,7 +74,6 @@ class SentenceEncoder(Objective):
 
     def losses(self, batch, loss_weights, dropout_seed=None):
         """Computes a device's share of the loss; see `Objective`."""
-        del loss_weights
         seeds = split_seed(dropout_seed, self._num_texts)
         parts = [self._texts(batch, *numbered) for numbered in enumerate(seeds)]
         parts += [batch[name] for name in ("label_ids",) if name in batch]

@@ -227,7 +227,7 @@ def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
     """The folder of diagnostic.tsv, which differs between releases of GLUE."""
     places = [_folder(data_dir, name) for name in (DIAGNOSTIC, "diagnostic")]
     places = filter(None, (*places, mnli_folder, data_dir))
-    path = model_folder.existing(["diagnostic.tsv"], *places)
+    path = files.first_of(["diagnostic.tsv"], *places)
     return path and os.path.dirname(path)
 
 

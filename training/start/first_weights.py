@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from data.storage import outputs
+from data.storage import files, outputs
 from modeling import checkpoints
 from modeling.checkpoints import huggingface, model_folder
 from modeling.config import BertConfig
@@ -134,7 +134,7 @@ class FirstWeights:
         values = {name: v.numpy() for name, v in self._variables.items()}
         checkpoints.write(prefix, values)
         names, beside = [model_folder.CALIBRATION], self._source.folder.path
-        if calibration := model_folder.existing(names, beside):
+        if calibration := files.first_of(names, beside):
             logging.warning(
                 "%s is not used: it has another order of labels.", calibration
             )

@@ -215,7 +215,7 @@ def find(
     run, resumed = _run_in(output_dir)
     found = dict(given)
     for flag, names in FILES.items():
-        in_run = model_folder.existing(names, run) if run else None
+        in_run = files.first_of(names, run) if run else None
         if given[flag]:
             is_there = resumed and in_run and files.exists(given[flag])
             if flag == "vocab_file" and is_there:

@@ -106,8 +106,7 @@ def write_shard(
     shard = _Shard(task)
     with (
         contextlib.closing(shard.records(advance)) as records,
-        files.whole_files([task.path]) as (temporary,),
-        tfrecord.RecordWriter(temporary, task.recipe.compression) as writer,
+        tfrecord.open_whole(task.path, task.recipe.compression) as writer,
     ):
         for record in records:
             if writer.num_records % _RECORDS_AT_ONCE == 0:

@@ -14,5 +14,4 @@ def loss(
     vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
 ) -> tf.Tensor:
     """Mean of (cosine - score)^2; `scale` is not used."""
-    del scale
     return tf.reduce_mean(tf.square(cosines(*vectors) - targets[:, 0]))

@@ -19,7 +19,6 @@ def loss(
     The classes are the second texts and, if there are any, the third texts of
     all examples.
     """
-    del targets
     first, *others = map(unit, vectors)
     candidates = tf.concat(others, axis=0)
     logits = scale * tf.matmul(first, candidates, transpose_b=True)

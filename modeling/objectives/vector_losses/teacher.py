@@ -20,6 +20,5 @@ def loss(
     vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
 ) -> tf.Tensor:
     """Mean of 1 - cosine; `scale` is not used."""
-    del scale
     (own,) = vectors
     return 1.0 - tf.reduce_mean(cosines(own, targets))

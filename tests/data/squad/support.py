@@ -37,20 +37,21 @@ def article(*paragraphs, title="A title"):
 
 def token_to_orig_map(window):
     """Index in the row -> index of the word in the paragraph."""
-    words = window.paragraph.word_of_token
+    words, span = window.paragraph.word_of_token, window.span
     return {
-        window.doc_offset + i: words[window.doc_start + i]
-        for i in range(window.doc_length)
+        window.doc_offset + i: words[span.doc_start + i]
+        for i in range(span.doc_length)
     }
 
 
 def token_is_max_context(window):
     """Index in the row -> whether no other window has more context."""
+    span = window.span
     return {
         window.doc_offset + i: (
-            window.best_start <= window.doc_start + i < window.best_end
+            span.best_start <= span.doc_start + i < span.best_end
         )
-        for i in range(window.doc_length)
+        for i in range(span.doc_length)
     }
 
 
