@@ -90,7 +90,7 @@ def test_runs_are_kept_and_every_form_is_scored_and_timed(
     assert png.startswith(b"\x89PNG")
 
 
-def test_the_words_of_a_student_are_those_of_the_train_set(data, tmp_path):
+def test_the_words_of_a_student_are_those_of_the_train_set(data):
     assert [*smaller._train_texts(data)] == ["a red"] * 40
 
 

@@ -119,7 +119,7 @@ def test_a_program_says_that_its_python_is_too_old():
     assert last.startswith("ImportError: Python 3.10 is too old: the sources ")
 
 
-def test_make_refuses_a_python_that_is_too_new(tmp_path):
+def test_make_refuses_a_python_that_is_too_new():
     recipe = text_of("Makefile").split('-c "')[1].split('"\n')[0]
     code = recipe.replace("\\\n", "").replace("\t", "").replace("$$", "$")
     pretend = "import sys; sys.version_info = (3, 14, 0, 'final', 0); "

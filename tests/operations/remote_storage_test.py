@@ -103,7 +103,7 @@ def text_of(path):
 
 
 @pytest.mark.all
-def test_text_becomes_a_vocabulary_and_records(remote, goldens):
+def test_text_becomes_a_vocabulary_and_records(remote):
     corpus = f"{remote}/pretraining_data/corp*.txt"
     paths = files.expand_patterns(corpus)
     counts = vocabulary_building.count_words(paths, do_lower_case=True)
@@ -241,7 +241,7 @@ def test_features_are_extracted(remote, form):
 
 
 @pytest.mark.all
-def test_texts_are_encoded_and_searched(remote, capsys):
+def test_texts_are_encoded_and_searched(remote):
     for name in names_in(f"{remote}/model/init"):
         files.copy(f"{remote}/model/init/{name}", f"ram://released/{name}")
     files.copy(f"{remote}/vocab.txt", "ram://released/vocab.txt")

@@ -138,7 +138,7 @@ def read(files, batches):
         return list(batches.take(150))
 
 
-def test_a_second_text_is_named_if_the_model_has_one_segment_type(tmp_path):
+def test_a_second_text_is_named_if_the_model_has_one_segment_type():
     specs = [feature_spec.FeatureSpec("segment_ids", 2, limit=1)]
     records = feature_spec.encode_examples(
         specs, {"segment_ids": np.array([[0, 0], [0, 1]])}

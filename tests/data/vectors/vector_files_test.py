@@ -65,7 +65,7 @@ def test_json_is_rounded_as_python_rounds():
     assert repr(got) == repr([round(float(x), 6) for x in values])
 
 
-def test_a_mix_of_layers_names_all_of_them(tmp_path):
+def test_a_mix_of_layers_names_all_of_them():
     (line,) = some_lines((1,))
     line = line._replace(vectors=line.vectors[:, :1])
     read = json.loads(vector_files.to_json(line, [[-1, "embeddings"]]))

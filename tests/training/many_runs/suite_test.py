@@ -348,7 +348,7 @@ def test_the_diagnostic_set_needs_the_model_of_mnli(options, tmp_path, ran):
 
 
 @pytest.mark.parametrize("task_name", ["MNLI,AX", "GLUE"])
-def test_a_data_set_is_not_of_several_tasks(options, tmp_path, ran, task_name):
+def test_a_data_set_is_not_of_several_tasks(options, ran, task_name):
     one = {"data_dir": None, "task_options": {"tfds": "glue/mnli"}}
     message = f"--tfds=glue/mnli .* --task_name={task_name} .* give --tfds='',"
     with pytest.raises(ValueError, match=message):

@@ -162,7 +162,7 @@ def check_table(out):
     assert found["settings"][2]["median"] == pytest.approx(0.355)
 
 
-def test_workers_meet_at_each_trial(options, tmp_path, trained, monkeypatch):
+def test_workers_meet_at_each_trial(options, trained, monkeypatch):
     points = []
     monkeypatch.setattr(
         trials.devices, "check_together", lambda _, point: points.append(point)
@@ -239,7 +239,7 @@ def test_a_trial_of_other_flags_or_data_is_refused(options, tmp_path, trained):
         run(options, TWO)
 
 
-def test_the_folder_of_another_run_is_not_taken_over(options, tmp_path):
+def test_the_folder_of_another_run_is_not_taken_over(options):
     os.makedirs(options.output_dir)
     open(f"{options.output_dir}/model.ckpt-3.index", "wb").close()
     for function in trials.check, trials.run:

@@ -53,7 +53,7 @@ def test_both_lie_beside_the_checkpoint(released, out, name):
     }
 
 
-def test_both_lie_in_a_folder_of_hugging_face(tmp_path, goldens):
+def test_both_lie_in_a_folder_of_hugging_face(tmp_path):
     folder = tmp_path / "theirs"
     theirs.write_folder(folder, theirs.tensors_of())
     (folder / "tokenizer.json").touch()

@@ -79,7 +79,7 @@ def theirs(goldens, tmp_path):
     return folder
 
 
-def test_the_settings_of_a_model_are_flags(goldens, theirs, tmp_path):
+def test_the_settings_of_a_model_are_flags(goldens, theirs):
     assert Source(str(theirs)).tokenizer_flags == {
         "do_lower_case": False,
         "never_split": ("the",),
