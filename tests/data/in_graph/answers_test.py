@@ -57,7 +57,7 @@ def test_windows_are_those_of_the_records(goldens, tokenizer, version, lengths):
         assert text == window.doc_ids.tolist()
         num_tokens = len(window.tokens)
         assert batch["input_mask"][i].sum() == num_tokens
-        segments = [0] * window.doc_offset + [1] * (window.doc_length + 1)
+        segments = [0] * window.doc_offset + [1] * (window.span.doc_length + 1)
         assert batch["segment_ids"][i][:num_tokens].tolist() == segments
         maximal = token_is_max_context(window)
         assert np.flatnonzero(best[i]).tolist() == [
