@@ -198,8 +198,8 @@ class Model(VectorMethods):
 
         Returns for each text its entities: `text`, `label`, `start` and `end`
         (characters of the text) and `score`, the mean probability of the labels
-        of its words. With other labels than O, B-x, I-x, E-x and S-x, such as
-        parts of speech, each word.
+        of its words. Labels other than O, B-x, I-x, E-x and S-x, such
+        as parts of speech, give an entity for each word.
         """
         texts = self._checked("entities", texts)
         answers = self._answers(texts, batch_size)

@@ -200,8 +200,8 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
             whole = [x for x in find(pattern) if _INCOMPLETE not in x]
             matches = [x for x in whole if not x.endswith(_NO_INPUT)]
             missing = [] if matches else [pattern]
-        # Differs from the original: it reads the others alone, so that a typing
-        # error trains on a part of the text.
+        # Differs from the original: it reads the other files, so that after a
+        # typing error it trains on a part of the text.
         if missing:
             raise FileNotFoundError(
                 f"--{flag}: no file matches {missing[0]!r} (looked from "

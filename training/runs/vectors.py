@@ -32,7 +32,7 @@ def run(options: ExtractionOptions) -> None:
     if folder := source.folder:
         description.warn_if_unfinished(folder.path, folder.description)
     # Differs from the original: a missing layer and an empty input are errors
-    # before the first batch, because it ends after all work, or writes nothing.
+    # before the first batch; the original fails later, or writes nothing.
     _check_model(options, config)
     num_lines = text_rows.count_lines(options.input_file)
     _check_lines(options, config)

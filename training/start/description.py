@@ -258,7 +258,7 @@ def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
 
 
 def require_vocabulary(folder: str, tokenizer: FullTokenizer) -> None:
-    """Raises ValueError if a run in a folder was trained with another one."""
+    """Raises ValueError if the run in a folder has another vocabulary."""
     made_from = CheckpointManager(folder).made_from()
     now = reuse.tokenizer_facts(tokenizer)["vocab_sha256"]
     # A pretraining records no `never_split`, and the checksum of a file.

@@ -99,7 +99,7 @@ class FirstWeights:
         loaded = {name: variables[name] for name in self._loaded}
         checkpoints.assign(self._checkpoint, loaded, rows)
         logging.info("%s", self._report)
-        # Differs from the original: it leaves out missing weights in silence.
+        # Differs from the original: it does not report missing weights.
         if self._poolers:
             logging.warning(
                 "--init_checkpoint=%s has no %s, which the output layer reads: "

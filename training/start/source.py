@@ -38,8 +38,8 @@ class Source:
         """The tokenizer's flags that the folder has, {} if none."""
         if not self.folder:
             return {}
-        # Differs from the original: it always lower-cases by default, also for
-        # a model that was not trained so.
+        # Differs from the original: its default lower-cases, even for a model
+        # that was trained on cased text.
         settings = read_settings(self.folder.path, self.folder.facts)
         return {n: x for n, x in vars(settings).items() if x not in (None, ())}
 
