@@ -1,7 +1,6 @@
 """What makes records of text, apart from the names of the files."""
 
 import dataclasses
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +12,6 @@ from data.pretraining.data_options import (
 )
 from data.records import feature_spec
 from data.settings import Settings, optional, setting, switch
-from data.storage import files
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
@@ -55,10 +53,8 @@ class Recipe(Settings, kw_only=False):
         """All that records depend on, apart from the text, for the manifest."""
         facts = dataclasses.asdict(self)
         facts |= facts.pop("options")
-        vocab_file = facts.pop("vocab_file")
-        facts["vocab_sha256"] = files.sha256(vocab_file)
-        if added := vocabulary.added_tokens(os.path.dirname(vocab_file)):
-            facts["added_tokens"] = [[x.id, x.token] for x in added]
+        vocab = vocabulary.load_vocab(facts.pop("vocab_file"))
+        facts["vocab_sha256"] = vocabulary.sha256(vocab)
         tokens = list(facts.pop("never_split"))  # as JSON has it
         # Without never_split, training takes its own flag.
         return facts | ({"never_split": tokens} if tokens else {})

@@ -1,8 +1,6 @@
 """Makes record files once for the same input."""
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -10,6 +8,7 @@ from absl import logging
 
 from data.storage import files, manifests
 from data.storage.json_files import write_json
+from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
 
@@ -91,9 +90,8 @@ def num_examples(path: str) -> int:
 
 def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:
     """The `facts` of `make_once` that describe a tokenizer."""
-    vocab = json.dumps(list(tokenizer.vocab.items())).encode()
     return {
         "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
         "never_split": list(tokenizer.never_split),
-        "vocab_sha256": hashlib.sha256(vocab).hexdigest(),
+        "vocab_sha256": vocabulary.sha256(tokenizer.vocab),
     }

@@ -1,5 +1,7 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
+import hashlib
+import json
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -268,6 +270,12 @@ def require_tokens(
 def write_vocab(path: str, tokens: Iterable[str]) -> None:
     """Writes tokens, one a line in the order of their ids."""
     files.write_text(path, "".join(f"{token}\n" for token in tokens))
+
+
+def sha256(vocab: Mapping[str, int]) -> str:
+    """Returns a checksum of token -> id, whatever the file is like."""
+    items = json.dumps(list(vocab.items())).encode()
+    return hashlib.sha256(items).hexdigest()
 
 
 def require_same(path: str, given: str) -> None:

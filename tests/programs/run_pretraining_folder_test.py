@@ -8,7 +8,6 @@ from tests.support.finished_runs import pretraining_options
 from tests.support.model_folders import write_config
 from tests.support.pretraining_support import latest_step
 from tests.support.records_support import flipped
-from training.loop.checkpointing import CheckpointManager
 from training.pretraining import run_records
 from training.runs import pretraining
 
@@ -38,18 +37,6 @@ def test_a_finished_run_is_stripped_but_not_over_the_weights_it_begins_with(
     with pytest.raises(ValueError, match="--strip_checkpoint would replace"):
         pretraining.run(finished.replace(**first, strip_checkpoint=True))
     assert (tmp_path / "new" / STRIPPED[1]).read_bytes() == data
-
-
-def test_a_runs_own_copy_of_its_vocabulary_may_have_other_bytes(
-    finished, goldens, tmp_path, monkeypatch
-):
-    """As one that was made of a tokenizer.json, or lacks an end of line."""
-    facts = {"vocab_sha256": "of the records"}
-    monkeypatch.setattr(CheckpointManager, "made_from", lambda _: facts)
-    copy = shutil.copy(goldens / "vocab.txt", tmp_path / "out")
-    run = pretraining.Run(finished.replace(vocab_file=str(copy)))
-    place = f"--output_dir={tmp_path / 'out'}"
-    assert run._vocabularies() == {"of the records": place}
 
 
 def test_what_is_damaged_gives_way_to_the_checkpoint_before(

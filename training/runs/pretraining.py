@@ -198,13 +198,12 @@ class Run:
         """Checksum of a vocabulary -> who has it, see `run_records`."""
         known, given = {}, self._options.vocab_file
         if given:
-            known[files.sha256(given)] = f"--vocab_file={given}"
+            vocab = vocabulary.load_vocab(given)
+            known[vocabulary.sha256(vocab)] = f"--vocab_file={given}"
         for flag in ("output_dir", "continue_from"):
             folder = self._options.find(flag)
             facts = CheckpointManager(folder).made_from() if folder else {}
             if checksum := facts.get("vocab_sha256"):
-                if folder.rstrip("/") == os.path.dirname(given or ""):
-                    known.clear()  # its own copy may have other bytes
                 known.setdefault(checksum, f"--{flag}={folder}")
         run_records.require_one_vocabulary(known)
         return known
@@ -387,10 +386,7 @@ def keep_vocabulary(
         return
     kept = description.vocab_of(output_dir)
     path = os.path.join(output_dir, tokenizer_files.CONFIG)
-    if vocab_file.endswith(".txt") and not vocabulary.added_tokens(folder):
-        files.copy(vocab_file, kept)  # records know the checksum of the file
-    else:
-        vocabulary.write_vocab(kept, tokens)
+    vocabulary.write_vocab(kept, tokens)
     if settings.do_lower_case is not None:
         write_json(path, settings.to_dict())
     else:

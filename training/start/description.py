@@ -261,8 +261,7 @@ def require_vocabulary(folder: str, tokenizer: FullTokenizer) -> None:
     """Raises ValueError if the run in a folder has another vocabulary."""
     made_from = CheckpointManager(folder).made_from()
     now = reuse.tokenizer_facts(tokenizer)["vocab_sha256"]
-    # A pretraining records no `never_split`, and the checksum of a file.
-    if "never_split" in made_from and made_from["vocab_sha256"] != now:
+    if made_from.get("vocab_sha256", now) != now:
         raise ValueError(
             f"--vocab_file: not the vocabulary that the model in {folder} was "
             "trained with; put that one back, or give it."

@@ -63,7 +63,8 @@ def load_tokenizer(
     It must have `tokens`. A warning is logged if it was made for the other
     case. Raises FileNotFoundError if it is missing; ValueError if the name of
     the checkpoint says the other case, or it is not the model's, or not that
-    of the run in output_dir.
+    of the run in output_dir. A vocabulary beside --init_checkpoint must be the
+    one that its run had.
     """
     path, lower = options.vocab_file, options.do_lower_case
     weights = source.folder.weights if source.folder else source.path
@@ -75,8 +76,11 @@ def load_tokenizer(
     vocabulary.require_tokens(vocab, tokens, path)
     vocabulary.require_size(vocab, path, config.vocab_size, config_file)
     vocabulary.warn_of_case(vocab, path, lower)
-    if output_dir := options.find("output_dir"):
-        description.require_vocabulary(output_dir, tokenizer)
+    folders = [options.find("output_dir")]
+    if source.folder and source.folder.vocab_file == path:
+        folders.append(source.folder.path)
+    for folder in filter(None, folders):
+        description.require_vocabulary(folder, tokenizer)
     return tokenizer
 
 

@@ -4,13 +4,13 @@ Axes: N heads, S wordpieces, H hidden, K numbers of a vector.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from data.text import vocabulary
 from data.text.tokenization import whole_characters
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import RowMaker, TextRow
@@ -155,11 +155,10 @@ class TextVectors:
             if not name.startswith("bert/pooler/"):
                 weights.update(name.encode())
                 weights.update(variables[name].numpy().tobytes())
-        words = json.dumps(sorted(tokenizer.vocab.items())).encode()
         return {
             "never_split": sorted(tokenizer.never_split),
             "weights_sha256": weights.hexdigest(),
-            "vocabulary_sha256": hashlib.sha256(words).hexdigest(),
+            "vocabulary_sha256": vocabulary.sha256(tokenizer.vocab),
             "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
             "pooling": self.form.pooling,
             "normalize": self.form.normalize,

@@ -7,6 +7,7 @@ import pytest
 
 from data.pretraining.data_options import PretrainingDataOptions
 from data.text.tokenizer_files import read_settings
+from data.text.vocabulary import load_vocab
 from modeling.checkpoints import model_folder
 from tests.data.pretraining.support import recipe_of, write
 from tests.support import fork_server
@@ -118,7 +119,7 @@ def test_a_later_command_splits_text_as_the_records_were(
     evaluated = later.replace(do_predict=False, do_eval=True)
     begin(evaluated.replace(vocab_file=trained.vocab_file))
     assert read_settings(str(tmp_path / "out")).do_lower_case is False
-    # Its own vocabulary fits its records, byte by byte.
+    # Its own vocabulary, in a file with a last newline, fits its records.
     pretraining.run(evaluated)
     assert "The evaluation reads the records that are trained on" in logged.text
 
@@ -138,6 +139,24 @@ def test_a_vocabulary_that_the_records_did_not_have_is_refused(
     assert not (tmp_path / "out/vocab.txt").exists()
 
 
+def test_an_exchanged_vocabulary_is_refused_unless_it_is_given(
+    trained, vocab_file, tmp_path
+):
+    other = reordered(vocab_file, tmp_path)
+    shutil.copy(other, tmp_path / "out/vocab.txt")
+    queries = tmp_path / "queries.txt"
+    queries.write_text("The [MASK]\n")
+    asks = {"do_predict": True, "predict_file": str(queries)}
+    later = {"do_train": False, "vocab_file": None, "init_checkpoint": None}
+    first = asks | {"init_checkpoint": str(tmp_path / "out")}
+    first["output_dir"] = str(tmp_path / "new")
+    for work in {"do_eval": True}, {"do_export": True}, asks, first:
+        with pytest.raises(ValueError, match="--vocab_file.* the.* vocabular"):
+            pretraining.run(trained.replace(**later | work))
+    first["vocab_file"] = str(other)
+    pretraining.run(trained.replace(**later | first))
+
+
 def test_another_run_continues_with_the_same_vocabulary(
     trained, vocab_file, tmp_path
 ):
@@ -152,7 +171,7 @@ def test_another_run_continues_with_the_same_vocabulary(
     )
     begin(later)
     kept = tmp_path / "second/vocab.txt"
-    assert kept.read_bytes() == vocab_file.read_bytes()
+    assert load_vocab(str(kept)) == load_vocab(str(vocab_file))
     assert read_settings(str(kept.parent)).do_lower_case is False
     named = later.replace(vocab_file=str(vocab_file))
     begin(named.replace(output_dir=str(tmp_path / "named")))
@@ -161,8 +180,7 @@ def test_another_run_continues_with_the_same_vocabulary(
     other = third.replace(vocab_file=str(vocab_file), objective="left_to_right")
     with pytest.raises(ValueError, match="--objective=pretraining; give this"):
         pretraining.run(other)
-    other = tmp_path / "vocab.txt"
-    other.write_text(vocab_file.read_text() + "\n")
+    other = reordered(vocab_file, tmp_path)
     records = records_of(other, tmp_path, do_lower_case=False)
     with pytest.raises(ValueError, match="not have the same vocabulary"):
         pretraining.run(third.replace(input_file=records))
