@@ -135,12 +135,9 @@ def check(
     given twice, and for a device or pipe as input; OSError for an output that
     cannot be written. For the vocabulary see `make_tools`.
     """
-    outputs.check(
-        {"input_file": input_files, "vocab_file": [recipe.vocab_file]},
-        {"output_file": output_files},
-    )
-    named = {"input_file": input_files, "output_file": output_files}
-    for flag, paths in named.items():
+    read, written = {"input_file": input_files}, {"output_file": output_files}
+    outputs.check(read | {"vocab_file": [recipe.vocab_file]}, written)
+    for flag, paths in (read | written).items():
         for path in filter(files.is_stream, paths):
             raise ValueError(
                 f"--{flag}: {path} is a device or pipe, which --num_processes "

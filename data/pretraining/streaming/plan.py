@@ -146,8 +146,7 @@ def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
     There are enough for each document to find others, up to a limit.
     """
     spare, numbers = [], set()
-    for i in range(len(blocks)):
-        block = blocks[(first + i) % len(blocks)]
+    for block in itertools.chain(blocks[first:], blocks[:first]):
         if block.number not in numbers or block.num_documents > 1:
             spare.append(block)
             numbers.add(block.number)
