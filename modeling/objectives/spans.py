@@ -69,9 +69,7 @@ class SpanModel(ItemObjective):
 
     def logits(self, batch, dropout_seed=None):
         """Scores every wordpiece; see `ItemObjective` and the class."""
-        seeds = [dropout_seed]
-        if self.bilstm:
-            seeds = split_seed(dropout_seed, 2)
+        seeds = split_seed(dropout_seed, 2) if self.bilstm else [dropout_seed]
         words = self.encode(batch, seeds[0]).get_sequence_output()
         if self.bilstm:
             words, _ = self.bilstm(words, batch["input_mask"], seeds[1])
