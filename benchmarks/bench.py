@@ -5,7 +5,6 @@ are random words, as long as real ones. The peers that are measured are those of
 `make peers`, `make peers-model-garden` and `make peers-original`.
 """
 
-import json
 import os
 import sys
 import time
@@ -19,6 +18,7 @@ from benchmarks.programs import chosen, define_only, processor
 from benchmarks.rows import ROWS, Bench
 from benchmarks.tables import table
 from data.storage import files
+from data.storage.json_files import write_json
 from training import program
 from training.config import flags
 
@@ -67,8 +67,7 @@ def write(out, title, results):
     rows = [(r["row"], r["text"], r["target"], r["met"]) for r in results]
     lines = table(("row", "measured", "target", "met"), rows)
     text = f"{title}\n\n{lines}\n"
-    content = json.dumps({"machine": title, "rows": results}, indent=1)
-    files.write_text(f"{out}/bench.json", content + "\n")
+    write_json(f"{out}/bench.json", {"machine": title, "rows": results})
     files.write_text(f"{out}/bench.md", text)
     return text
 

@@ -1,12 +1,11 @@
 """What a part of check-gpu is asked, and what it found."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 from benchmarks.programs import ROOT
-from data.storage import files
+from data.storage.json_files import write_json
 from training.config.run_options import DeviceOptions
 
 GOLDENS = ROOT / "tests/goldens"
@@ -41,7 +40,7 @@ class Found:
     def save(self, path: Path | None) -> None:
         """Writes what was found until now as JSON, if there is a path."""
         if path:
-            files.write_text(str(path), json.dumps(vars(self)))
+            write_json(str(path), vars(self))
 
     def check(self, name: str, passed: bool, text: str) -> None:
         """Adds a check; `text` says what was found and what was wanted."""

@@ -63,8 +63,7 @@ class _Step:
             *(VOCAB_SIZE, rows, length, round(0.15 * length + 1))
         )
 
-        def batches(shard):
-            del shard
+        def batches(_):
             return tf.data.Dataset.from_tensors(batch).repeat()
 
         return iter(strategy.distribute(self._strategy, batches))

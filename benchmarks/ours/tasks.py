@@ -19,6 +19,7 @@ from data.squad import records, windows
 from data.squad.articles import SquadData
 from data.storage.json_files import write_json
 from data.tasks import get_task
+from data.text import packing
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import BertConfig, SpanModel, TaskModel
@@ -183,11 +184,8 @@ def _columns(specs, sequences):
     for spec in specs:
         value = int(spec.name == "is_real_example")
         columns[spec.name] = np.full([len(sequences), spec.length], value)
-    for row, (ids, segments) in enumerate(sequences):
-        columns["input_ids"][row, : len(ids)] = ids
-        columns["segment_ids"][row, : len(ids)] = segments
-        columns["input_mask"][row, : len(ids)] = 1
-    return columns
+    length = columns["input_ids"].shape[1]
+    return columns | packing.pad_batch(sequences, length)
 
 
 def latency(case):

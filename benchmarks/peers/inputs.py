@@ -14,7 +14,6 @@ from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.features import Converter
 from data.squad import windows
 from data.squad.articles import SquadData
-from data.squad.examples import read_examples
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 
@@ -115,12 +114,10 @@ def _rows(request, data):
         return
     tokenizer = FullTokenizer(request["vocab"])
     if name == "squad":
-        questions = SquadData(f"{data}/{SQUAD.format('dev')}").read()
-        for _, found in windows.convert_examples(
-            read_examples(questions),
-            tokenizer,
-            windows.WindowOptions(max_seq_length=length),
-        ):
+        articles = SquadData(f"{data}/{SQUAD.format('dev')}").read()
+        sizes = windows.WindowOptions(max_seq_length=length)
+        questions = windows.Questions(articles, tokenizer, sizes)
+        for _, found in questions.converted:
             for window in found:
                 ids = [_CLS, *window.query_ids, _SEP, *window.doc_ids, _SEP]
                 yield ids, np.arange(len(ids)) >= window.doc_offset
