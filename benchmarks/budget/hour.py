@@ -34,7 +34,16 @@ _RECORDS = {
 _TFIDF = "tf-idf"
 # Sentences of the train set of each size of the task.
 SUBJECTIVITY = {f"subjectivity_{n}": n for n in (500, 2000, 8000)}
-TASKS = (*SUBJECTIVITY, "tags", "similarity", "spans")
+_OF_SENTENCES = {"head": "mean", "num_train_epochs": 4.0, "learning_rate": 1e-4}
+# Task -> head, rate and epochs. Those of tags and film sentences were searched
+# for random weights, those of pairs and questions for pretrained ones.
+_SETTINGS = {
+    **dict.fromkeys(SUBJECTIVITY, _OF_SENTENCES),
+    "tags": {"num_train_epochs": 5.0, "learning_rate": 5e-4},
+    "similarity": {"num_train_epochs": 4.0, "learning_rate": 1e-4},
+    "spans": {"doc_stride": 64, "num_train_epochs": 2.0, "learning_rate": 1e-4},
+}
+TASKS = tuple(_SETTINGS)
 _FINETUNING = {
     "max_seq_length": _LENGTH,
     "train_batch_size": 32,
@@ -95,7 +104,7 @@ def main() -> None:
         place = folder / name / task
         given = (place, task, models[name], options, data)
         run = functools.partial(_values, *given)
-        run_once(place, _settings(task), run, "result.json")
+        run_once(place, _SETTINGS[task], run, "result.json")
         hour_report.write(folder, tuple(models), TASKS)
 
 
@@ -202,7 +211,7 @@ def finetune(
     """Fine-tunes a model with each seed; yields its scores."""
     from benchmarks.budget import tasks
 
-    given = {**_FINETUNING, **model, **_settings(task)}
+    given = {**_FINETUNING, **model, **_SETTINGS[task]}
     for seed in range(tasks.SEED, tasks.SEED + num_seeds):
         run = place / f"run_{seed}"
         if task in SUBJECTIVITY:
@@ -210,20 +219,6 @@ def finetune(
             yield 100 * found["accuracy"]
         else:
             yield tasks.finetune(task, data, run, seed, **given)
-
-
-def _settings(task: str) -> dict[str, Any]:
-    """Head, rate and epochs.
-
-    Those of tags and film sentences were searched for random weights, those of
-    pairs and questions for pretrained ones.
-    """
-    if task in SUBJECTIVITY:
-        return {"head": "mean", "num_train_epochs": 4.0, "learning_rate": 1e-4}
-    epochs = {"spans": 2.0, "tags": 5.0, "similarity": 4.0}[task]
-    more = {"doc_stride": 64} if task == "spans" else {}
-    rate = 5e-4 if task == "tags" else 1e-4
-    return more | {"num_train_epochs": epochs, "learning_rate": rate}
 
 
 def _subset(place: Path, count: int, options: HourOptions) -> Path:
