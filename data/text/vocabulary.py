@@ -273,7 +273,7 @@ def write_vocab(path: str, tokens: Iterable[str]) -> None:
 
 
 def sha256(vocab: Mapping[str, int]) -> str:
-    """Returns a checksum of token -> id, whatever the file is like."""
+    """Returns a checksum of token -> id, equal for files of equal tokens."""
     items = json.dumps(list(vocab.items())).encode()
     return hashlib.sha256(items).hexdigest()
 
