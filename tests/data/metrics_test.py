@@ -15,20 +15,60 @@ IDS = st.lists(
 NAMES = ["B-PER", "I-PER", "O", "B-LOC", "O"]
 
 
-def test_binary_scores_by_hand():
-    # 3 true positives, 1 false positive, 2 false negatives, 4 true negatives.
-    gold = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
-    predicted = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
-    scores = metrics.compute(
-        ["accuracy", "f1", "matthews"], "classification", gold, predicted
-    )
-    assert scores == pytest.approx(
-        {
-            "accuracy": 0.7,
-            "f1": 2 * 3 / (2 * 3 + 1 + 2),
-            "matthews": (3 * 4 - 1 * 2) / (4 * 5 * 5 * 6) ** 0.5,
-        }
-    )
+@pytest.mark.parametrize(
+    ("kind", "gold", "predicted", "expected"),
+    [
+        # 3 true and 1 false positives, 2 false and 4 true negatives.
+        (
+            "classification",
+            [1, 1, 1, 0, 1, 1, 0, 0, 0, 0],
+            [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
+            {
+                "accuracy": 0.7,
+                "f1": 2 * 3 / (2 * 3 + 1 + 2),
+                "matthews": (3 * 4 - 1 * 2) / (4 * 5 * 5 * 6) ** 0.5,
+            },
+        ),
+        # Labels: 2 right of 2 and 2; 1 of 2 and 1; 0 of 1 and 1. No row is
+        # right.
+        (
+            "multilabel",
+            [[1, 0, 1], [0, 1, 0], [1, 1, 0]],
+            [[1, 0, 0], [0, 1, 1], [1, 0, 0]],
+            {
+                "micro_f1": 2 * 3 / (5 + 4),
+                "macro_f1": (1 + 2 / 3 + 0) / 3,
+                "accuracy": 0.0,
+            },
+        ),
+        # A single label is scored like a binary class.
+        (
+            "multilabel",
+            [[1], [1], [0]],
+            [[1], [0], [0]],
+            dict.fromkeys(("micro_f1", "macro_f1", "accuracy"), 2 / 3),
+        ),
+        # Deviations -1.5, -0.5, 0.5, 1.5 and -3.25, -2.25, -1.25, 6.75.
+        (
+            "regression",
+            [1, 2, 3, 4],
+            [1, 2, 3, 11],
+            {"pearson": 15.5 / (5 * 62.75) ** 0.5, "spearman": 1.0},
+        ),
+        # Equal numbers share their rank: 1, 2.5, 2.5, 4 and 1, 2, 3, 4 have
+        # the covariance 4.5, and the squares 4.5 and 5.
+        (
+            "regression",
+            [0.0, 3.0, 3.0, 5.0],
+            [1, 2, 3, 4],
+            {"spearman": 4.5 / (4.5 * 5) ** 0.5},
+        ),
+    ],
+)
+def test_scores_by_hand(kind, gold, predicted, expected):
+    gold, predicted = np.array(gold), np.array(predicted)
+    scores = metrics.compute([*expected], kind, gold, predicted)
+    assert scores == pytest.approx(expected)
 
 
 def f1_by_hand(gold, predicted):
@@ -56,50 +96,11 @@ def test_class_scores_equal_their_definitions(pairs):
     )
 
 
-def test_a_single_label_is_scored_like_a_binary_class():
-    gold, predicted = np.array([[1], [1], [0]]), np.array([[1], [0], [0]])
-    names = ["micro_f1", "macro_f1", "accuracy"]
-    scores = metrics.compute(names, "multilabel", gold, predicted)
-    f1 = pytest.approx(2 / 3)
-    assert scores == {"micro_f1": f1, "macro_f1": f1, "accuracy": f1}
-
-
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
 def test_predictions_that_are_not_numbers_have_no_correlation(name):
     gold, predicted = [1.0, 2.0, 3.0], [1.0, np.nan, 2.0]
     score = metrics.compute([name], "regression", gold, predicted)
     assert np.isnan(score[name])
-
-
-def test_multilabel_scores_by_hand():
-    gold = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]])
-    predicted = np.array([[1, 0, 0], [0, 1, 1], [1, 0, 0]])
-    scores = metrics.compute(
-        ["micro_f1", "macro_f1", "accuracy"], "multilabel", gold, predicted
-    )
-    # Labels: 2 right of 2 and 2; 1 of 2 and 1; 0 of 1 and 1. No row is right.
-    assert scores == pytest.approx(
-        {
-            "micro_f1": 2 * 3 / (5 + 4),
-            "macro_f1": (1 + 2 / 3 + 0) / 3,
-            "accuracy": 0.0,
-        }
-    )
-
-
-def test_correlations_by_hand():
-    # Deviations -1.5, -0.5, 0.5, 1.5 and -3.25, -2.25, -1.25, 6.75.
-    scores = metrics.compute(
-        ["pearson", "spearman"], "regression", [1, 2, 3, 4], [1, 2, 3, 11]
-    )
-    assert scores["pearson"] == pytest.approx(15.5 / (5 * 62.75) ** 0.5)
-    assert scores["spearman"] == pytest.approx(1.0)
-
-
-def test_equal_numbers_share_their_rank():
-    # Ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4: covariance 4.5, squares 4.5 and 5.
-    got = metrics.spearman([0.0, 3.0, 3.0, 5.0], [1, 2, 3, 4])
-    assert got == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,6 @@ SMALL = WindowOptions(max_seq_length=16, doc_stride=5, max_query_length=4)
 FILES = ("predictions", "nbest_predictions", "null_odds")
 
 
-def converted(examples, tokenizer, lengths):
-    return list(convert_examples(examples, tokenizer, lengths))
-
-
 @pytest.mark.parametrize(
     ("version", "threshold", "folder"),
     [
@@ -46,7 +42,7 @@ def test_files_equal_the_original_s(
     examples = read_examples(read_golden(goldens, f"dev-v{version}"))
     predictions = list(
         predict(
-            converted(examples, tokenizer, GOLDEN),
+            list(convert_examples(examples, tokenizer, GOLDEN)),
             np.stack([start_logits, end_logits], axis=2),
             options=AnswerOptions(20, 30, with_null, threshold),
         )
@@ -134,7 +130,7 @@ def test_answers_equal_plain_rules_with_many_ties(
     rng = np.random.default_rng(seed)
     scores = rng.choice(np.array(values, np.float32), (2, num_windows, 16))
     found = predict(
-        converted(examples, tokenizer, SMALL),
+        list(convert_examples(examples, tokenizer, SMALL)),
         np.stack(scores, axis=2),
         options=AnswerOptions(n_best, max_length, with_null, threshold),
     )
@@ -172,7 +168,7 @@ def assert_place(answer, example):
 def ask(folder, tokenizer, context, **options):
     """Asks "a"; only [CLS] and the question have good scores as an answer."""
     data = write_paragraph(folder / "a.json", context, question("1", "a"))
-    asked = converted(read_examples(data), tokenizer, SMALL)
+    asked = list(convert_examples(read_examples(data), tokenizer, SMALL))
     scores = np.array([[5.0, 4.0] + [-9.0] * 14], np.float32)
     scores = np.stack([scores, scores], axis=2)
     return list(predict(asked, scores, options=AnswerOptions(**options)))
@@ -206,7 +202,7 @@ def test_scores_that_do_not_fit_are_an_error(
 ):
     words = Paragraph("", "one two", ["one", "two"], [0, 4])
     examples = [SquadExample("1", "a", words), SquadExample("2", "b", words)]
-    asked = converted(examples, tokenizer, SMALL)
+    asked = list(convert_examples(examples, tokenizer, SMALL))
     scores = np.full((num_windows, 16, 2), value, dtype)
     with pytest.raises(ValueError, match=message):
         list(predict(asked, scores, options=AnswerOptions()))

@@ -59,29 +59,17 @@ def windows(question, words, tokenizer, *, length, stride, max_query):
     all_spans = spans(len(pieces), length - len(query) - 3, stride)
     made = []
     for number, (start, size) in enumerate(all_spans):
-        tokens, segments = ["[CLS]"], [0]
-        for token in query:
-            tokens.append(token)
-            segments.append(0)
-        tokens.append("[SEP]")
-        segments.append(0)
-        words_of, is_best = {}, {}
+        tokens, words_of, is_best = ["[CLS]", *query, "[SEP]"], {}, {}
         for i in range(start, start + size):
             words_of[len(tokens)] = word_of_piece[i]
             is_best[len(tokens)] = is_max_context(all_spans, number, i)
             tokens.append(pieces[i])
-            segments.append(1)
         tokens.append("[SEP]")
-        segments.append(1)
-        padding = [0] * (length - len(tokens))
         made.append(
             {
                 "tokens": tokens,
                 "token_to_orig_map": words_of,
                 "token_is_max_context": is_best,
-                "input_ids": tokenizer.convert_tokens_to_ids(tokens) + padding,
-                "input_mask": [1] * len(tokens) + padding,
-                "segment_ids": segments + padding,
             }
         )
     return made

@@ -178,6 +178,8 @@ def test_right_answers_in_the_form_of_each_kind():
         ("cola", None, {}, "give --data_dir, the folder of its files, or"),
         ("tsv", None, {"tfds": "a", "test_file": "b"}, "no option --test_file"),
         ("tsv", None, {"tfds": "a", "drop_missing": True}, "--drop_missing; i"),
+        ("tsv", None, {"tfds": ""}, ": --tfds is empty; name the data set"),
+        ("swag", None, {"tfds": ""}, "has no data set in tensorflow-datasets"),
     ],
 )
 def test_what_cannot_be_had_is_an_error(name, folder, options, message):

@@ -174,18 +174,6 @@ def test_any_data_set_s_features_are_columns(tmp_path):
     assert tags.labels == ("B-PER", "O")
 
 
-@pytest.mark.parametrize(
-    ("name", "data_set", "message"),
-    [
-        ("swag", "", "--task_name=swag has no data set in tensorflow-datasets"),
-        ("tsv", "", "--task_name=tsv: --tfds is empty; name the data set"),
-    ],
-)
-def test_what_has_no_data_set_is_an_error(name, data_set, message):
-    with pytest.raises(ValueError, match=message):
-        get_task(name, None, tfds=data_set)
-
-
 def test_glue_s_own_data_sets_are_known():
     # By the class, without a network: the features that are read are there.
     from tensorflow_datasets.text.glue import Glue

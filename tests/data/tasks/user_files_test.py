@@ -95,12 +95,6 @@ def test_other_sets_have_the_separator_of_the_train_set(table):
     assert texts("dev") == ["d"]
 
 
-@pytest.mark.parametrize("separator", ["commas", "\\t", '"', "\n"])
-def test_what_is_no_separator_is_refused(table, separator):
-    with pytest.raises(ValueError, match="--separator=.*must be comma, semi"):
-        table({}, separator=separator)
-
-
 @pytest.mark.parametrize(
     ("name", "data", "columns", "message"),
     [
@@ -113,9 +107,22 @@ def test_what_is_no_separator_is_refused(table, separator):
             "line 2: there is no column '-1'; .*in tsv and csv files number",
         ),
         ("train.csv", "a\nb\n", NUMBERED, "-1 and 0 are the .*--separator"),
+        # A missing one is named with its flag.
+        (
+            "train.csv",
+            "review,label\na,x\n",
+            {},
+            "there is no column 'text'; it has review.*--text_col",
+        ),
+        (
+            "train.jsonl",
+            '{"text": "a"}\n',
+            {},
+            "there is no column 'label'; it has text. .*--label_column",
+        ),
     ],
 )
-def test_columns_that_are_not_told_apart_are_refused(
+def test_columns_that_are_missing_or_not_told_apart_are_refused(
     table, name, data, columns, message
 ):
     with pytest.raises(ValueError, match=message):
@@ -130,19 +137,6 @@ def test_a_header_of_columns_by_number_is_warned_of(table, caplog):
     assert task.labels == ("label", "x", "y")
     assert "train.csv, line 1: the label 'label' is in no other" in caplog.text
     assert "--label_column" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("csv", "review,label\na,1\n", "'text'; it has review.*--text_col"),
-        ("jsonl", '{"text": "a"}\n', "'label'; it has text. .*--label_column"),
-    ],
-)
-def test_a_missing_column_is_named_with_its_flag(table, name, data, message):
-    task = table({f"train.{name}": data}, name, labels=["1"])
-    with pytest.raises(ValueError, match=f"there is no column {message}"):
-        train(task)
 
 
 def test_a_table_in_the_wrong_format_names_its_separator(table):
@@ -214,18 +208,27 @@ def test_a_train_file_elsewhere_has_no_dev_file_here(table, tmp_path):
         table({"dev.csv": ROWS}, **options)
 
 
+SHARE = {"dev_share": 0.1}
+WRONG_SEPARATORS = ("commas", "\\t", '"', "\n")
+NO_SEPARATOR = "--separator=.*must be comma, semi"
+TWICE = "columns text, .*give each once"
+
+
 @pytest.mark.parametrize(
     ("files", "options", "message"),
     [
         ({}, {"dev_share": 0.0}, "--dev_share=0.0; it must be above 0 and bel"),
         ({}, {"dev_share": 1.0}, "--dev_share=1.0; it must be above 0 and bel"),
-        ({"dev.tsv": ROWS}, {}, "a file of it, .*dev.tsv; leave .*, or rename"),
-        ({}, {"dev_file": "d.csv"}, "of it, d.csv; leave .*, or --dev_file"),
+        ({"dev.tsv": ROWS}, SHARE, "of it, .*dev.tsv; leave .*, or rename"),
+        ({}, SHARE | {"dev_file": "d"}, "of it, d; leave .*, or --dev_file"),
+        *(({}, {"separator": x}, NO_SEPARATOR) for x in WRONG_SEPARATORS),
+        ({}, {"kind": "pair", "text_columns": ["text"] * 2}, TWICE),
+        ({}, {"label_column": "text"}, TWICE),
     ],
 )
-def test_a_share_that_contradicts_is_refused(table, files, options, message):
+def test_options_that_do_not_fit_are_refused(table, files, options, message):
     with pytest.raises(ValueError, match=message):
-        table({"train.csv": ROWS, **files}, **{"dev_share": 0.1, **options})
+        table({"train.csv": ROWS, **files}, **options)
 
 
 def test_a_file_without_line_feeds_is_said(table):
@@ -318,15 +321,3 @@ def test_rows_of_json_may_lack_a_column_if_asked(table):
     content = {"train.jsonl": "\n".join(lines)}
     task = table(content, "jsonl", labels=["x"], drop_missing=True)
     assert train(task) == [("a", "x")]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"kind": "pair", "text_columns": ["text", "text"]},
-        {"label_column": "text"},
-    ],
-)
-def test_a_column_is_given_once(table, given):
-    with pytest.raises(ValueError, match="columns text, .*give each once"):
-        table({"train.csv": ROWS}, **given)
