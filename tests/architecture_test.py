@@ -21,7 +21,9 @@ import pathlib
 import re
 import tokenize
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from tests.support.docs_support import imports_in
+from tests.support.fork_server import ROOT
+
 BELOW_MODELING = ("data.text", "data.storage", "data.settings")
 MAY_IMPORT = {
     "data": {"data"},
@@ -90,14 +92,7 @@ def order() -> list[str]:
 @functools.cache
 def imports_of(path: pathlib.Path) -> set[str]:
     """Full names of everything a file imports; `from a import b` is a.b."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    return {*imports_in(ast.parse(path.read_text("utf-8")))}
 
 
 @functools.cache
@@ -227,6 +222,16 @@ def test_files_stay_readable():
     assert not {path: size for path, size in sizes.items() if size > 400}
 
 
+def lines_of_docstrings(source: str) -> set[int]:
+    """Numbers of the lines of all docstrings."""
+    lines = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DEFINITION) and ast.get_docstring(node):
+            text = node.body[0]
+            lines.update(range(text.lineno, text.end_lineno + 1))
+    return lines
+
+
 def lines_of_code(source: str) -> set[int]:
     """Numbers of the lines that are not blank, comment or docstring."""
     no_code = (
@@ -237,11 +242,7 @@ def lines_of_code(source: str) -> set[int]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in no_code:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, DEFINITION) and ast.get_docstring(node):
-            text = node.body[0]
-            lines.difference_update(range(text.lineno, text.end_lineno + 1))
-    return lines
+    return lines - lines_of_docstrings(source)
 
 
 def test_packages_do_not_grow():
@@ -251,10 +252,7 @@ def test_packages_do_not_grow():
         source = path.read_text("utf-8")
         top = path.relative_to(ROOT).parts[0]
         code[top if top in code else "programs"] += len(lines_of_code(source))
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, DEFINITION) and ast.get_docstring(node):
-                text = node.body[0]
-                docstrings += text.end_lineno - text.lineno + 1
+        docstrings += len(lines_of_docstrings(source))
     assert not {n: c for n, c in code.items() if c > MOST_LINES[n]}
     assert docstrings <= MOST_DOCSTRINGS
 

@@ -76,14 +76,9 @@ def compiled(model, rate=0.01, **options):
     return model
 
 
-def losses_of_fit(model, inputs, epochs, batch_size=8):
+def losses_of_fit(model, inputs, epochs):
     history = model.fit(
-        inputs,
-        LABELS,
-        batch_size=batch_size,
-        epochs=epochs,
-        shuffle=False,
-        verbose=0,
+        inputs, LABELS, batch_size=8, epochs=epochs, shuffle=False, verbose=0
     )
     return history.history["loss"]
 

@@ -5,9 +5,8 @@ import pytest
 import modeling
 from modeling.checkpoints import vector_form
 from modeling.checkpoints.vector_form import VectorForm
+from tests.support.conversion_support import convert
 from tests.support.model_folders import write_released
-from training.config.conversion_options import ConversionOptions
-from training.convert import conversion
 
 TYPES = ("Transformer", "Pooling", "Normalize")
 MEAN = {"pooling_mode": "mean"}
@@ -74,9 +73,9 @@ def test_conversions_keep_the_longest_text(goldens, tmp_path):
     ours, theirs, again = (str(tmp_path / n) for n in ("a", "b", "c"))
     write_released(goldens, tmp_path / "a", "bert_config.json")
     VectorForm(max_seq_length=20).write(ours)
-    conversion.run(ConversionOptions(model=ours, output_dir=theirs))
+    convert(ours, theirs)
     assert vector_form.read_max_seq_length(theirs) == 20
-    conversion.run(ConversionOptions(model=theirs, output_dir=again))
+    convert(theirs, again)
     assert VectorForm.find(again) == VectorForm(max_seq_length=20)
     assert modeling.load(again).max_seq_length == 20
 

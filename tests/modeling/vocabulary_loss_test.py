@@ -211,19 +211,24 @@ def test_what_rows_of_one_label_subtract_is_added_up(device, monkeypatch):
     )
 
 
-def test_a_tpu_scatters_nothing(monkeypatch):
-    monkeypatch.setattr(vocabulary, "on_tpu", lambda: True)
+def concrete_step(loss_of, num_rows, num_words):
+    """A loss and its gradient, of rows of six numbers."""
 
     @tf.function
     def step(x, table, bias, labels):
         with tf.GradientTape() as tape:
             tape.watch((x, table, bias))
-            loss = tf.reduce_sum(vocabulary_loss(x, table, bias, labels)[0])
+            loss = tf.reduce_sum(loss_of(x, table, bias, labels)[0])
         return tape.gradient(loss, (x, table, bias))
 
-    shapes = [5, 6], [31, 6], [31]
-    specs = [*map(tf.TensorSpec, shapes), tf.TensorSpec([5], tf.int32)]
-    nodes = gpu_support.operations(step.get_concrete_function(*specs))
+    shapes = [num_rows, 6], [num_words, 6], [num_words]
+    specs = [*map(tf.TensorSpec, shapes), tf.TensorSpec([num_rows], tf.int32)]
+    return step.get_concrete_function(*specs)
+
+
+def test_a_tpu_scatters_nothing(monkeypatch):
+    monkeypatch.setattr(vocabulary, "on_tpu", lambda: True)
+    nodes = gpu_support.operations(concrete_step(vocabulary_loss, 5, 31))
     found = {node.op for node, _ in nodes}
     assert "OneHot" in found
     assert not [op for op in found if "Scatter" in op or "Segment" in op]
@@ -274,37 +279,17 @@ def test_parts_take_a_table_that_a_layer_has_cast(dtype, form, monkeypatch):
         rounding.assert_near(found, expected, dtype, 2)
 
 
-def graphs_in(graph):
-    """A graph, and those of its loops and functions."""
-    found = [graph]
-    for operation in graph.get_operations():
-        for name in ("body", "f"):
-            if name in operation.node_def.attr:
-                called = operation.node_def.attr[name].func.name
-                inner = graph._get_function(called)
-                if inner is not None:
-                    found += graphs_in(inner.graph)
-    return found
-
-
 def largest_tensor(loss_of, num_rows):
     """Elements of the largest tensor of a loss and its gradient."""
-
-    @tf.function
-    def step(x, table, bias):
-        with tf.GradientTape() as tape:
-            tape.watch((x, table, bias))
-            labels = tf.zeros([num_rows], tf.int32)
-            loss = tf.reduce_sum(loss_of(x, table, bias, labels)[0])
-        return tape.gradient(loss, (x, table, bias))
-
-    shapes = ([num_rows, 6], [310, 6], [310])
-    graph = step.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
+    step = concrete_step(loss_of, num_rows, 310)
+    graph = step.graph.as_graph_def(add_shapes=True)
+    # Its own operations, and those of its loops and functions.
+    bodies = [graph.node, *(x.node_def for x in graph.library.function)]
     sizes = [
-        tensor.shape.num_elements()
-        for inner in graphs_in(graph)
-        for operation in inner.get_operations()
-        for tensor in operation.outputs
+        tf.TensorShape(shape).num_elements()
+        for nodes in bodies
+        for node in nodes
+        for shape in node.attr["_output_shapes"].list.shape
     ]
     return max(size for size in sizes if size)
 

@@ -8,7 +8,7 @@ from tests.support.records_support import write_examples
 from tests.support.run_files import write_json_lines
 
 
-def columns_of(kind, lengths, *, seq_length, num_labels, vocab_size=1200):
+def columns_of(kind, lengths, *, seq_length, num_labels):
     """Random examples of some lengths, name -> array [N, length].
 
     The first id of an example is its number.
@@ -23,7 +23,7 @@ def columns_of(kind, lengths, *, seq_length, num_labels, vocab_size=1200):
     )
     places = np.arange(seq_length)
     mask = (places < needed[..., None]).astype(np.int64)
-    ids = rng.integers(5, vocab_size, mask.shape) * mask
+    ids = rng.integers(5, 1200, mask.shape) * mask
     ids[:, 0, 0] = np.arange(count)
     segments = (places >= needed[..., None] // 2) * mask
     columns = {

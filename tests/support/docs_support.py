@@ -50,6 +50,7 @@ def imports_in(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{ast.unparse(node)}: relative import"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 

@@ -158,7 +158,7 @@ def drawn(function) -> list[str]:
 
 def _is_on_host(node):
     """Whether all results of an operation lie in the host's memory."""
-    names = {x.name for x in _definition(node.op).output_arg}
+    names = {x.name for x in op_def_registry.get(node.op).output_arg}
     return bool(names) and all(
         names <= set(kernel.host_memory_arg)
         for kernel in _kernels(node, is_compiled=False)
@@ -192,11 +192,6 @@ def _text(node):
         if x.WhichOneof("value") == "type"
     ]
     return f"{node.op}({', '.join(types)})"
-
-
-@functools.cache
-def _definition(op):
-    return op_def_registry.get(op)
 
 
 @functools.cache

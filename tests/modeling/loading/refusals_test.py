@@ -23,7 +23,6 @@ def test_what_is_no_folder_is_refused(original, tmp_path):
         "'bert-base-uncased': there is no such folder.* Give a folder .*"
         "nothing is downloaded: unpack a zip .*, or get config.json, vocab",
     )
-    refused(original, ValueError, "name .*from_folder", name="query")
     refused("", FileNotFoundError, "'': .*Give .*bert_config.json, vocab.txt")
     refused(tmp_path / "gone", FileNotFoundError, "gone'.*no such folder")
     message = "bert_config.json is a file; give .* here .*/uncas"
@@ -76,20 +75,17 @@ def test_missing_files_are_named(original, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("options", "message"),
     [
-        ("classification", "it has no output_weights. Pass kind="),
-        ("span", "is no span model: it has no"),
-        ("poetry", "'poetry'; it must be one of encoder, pretr"),
+        ({"kind": "classification"}, "no output_weights. Pass kind="),
+        ({"kind": "span"}, "is no span model: it has no"),
+        ({"kind": "poetry"}, "'poetry'; it must be one of encoder, pretr"),
+        ({"num_choices": 3}, "=3 is for a model of the kind choice, but .* is"),
+        ({"name": "query"}, "name .*from_folder"),
     ],
 )
-def test_a_model_of_another_kind_is_refused(original, kind, message):
-    refused(original, ValueError, message, kind=kind)
-
-
-def test_choices_are_refused_for_other_kinds(original):
-    message = "num_choices=3 is for a model of the kind choice, but .* is of th"
-    refused(original, ValueError, message, num_choices=3)
+def test_options_of_another_kind_are_refused(original, options, message):
+    refused(original, ValueError, message, **options)
 
 
 @pytest.mark.parametrize(

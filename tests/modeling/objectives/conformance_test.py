@@ -41,11 +41,11 @@ each_run = pytest.mark.parametrize(
 )
 
 
-def loss_and_gradients(model, batch, seed=None):
+def loss_and_gradients(model, batch):
     """By name; the metrics as [2]."""
     variables = checkpoints.variables_by_name(model.layers)
     with tf.GradientTape() as tape:
-        loss, metrics = model.losses(batch, model.loss_weights(batch), seed)
+        loss, metrics = model.losses(batch, model.loss_weights(batch))
     gradients = tape.gradient(loss, variables)
     gradients = {
         f"gradient of {name}": tf.convert_to_tensor(gradient).numpy()
