@@ -1,5 +1,4 @@
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -25,14 +24,6 @@ if __name__ == "__main__":
 
 def nothing(*_):
     pass
-
-
-def is_alive(process_id):
-    try:
-        stat = pathlib.Path(f"/proc/{process_id}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"  # dead, not yet collected
 
 
 @pytest.mark.parametrize("num_processes", [1, 2])
@@ -76,7 +67,10 @@ def test_workers_do_not_load_what_they_do_not_need():
 
 
 def start(root, folder, task):
-    """Starts a parent with two workers at work; returns it and their ids."""
+    """Starts a parent with two workers at work.
+
+    Returns the parent, and a function that gives the ids of those that live.
+    """
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, task, str(folder)],
         cwd=root,
@@ -86,26 +80,27 @@ def start(root, folder, task):
     )
     files = [folder / "0", folder / "1"]
     work.wait_for(lambda: all(f.exists() and f.read_text() for f in files))
-    return parent, [int(f.read_text()) for f in files]
+    ids = {int(f.read_text()) for f in files}
+    return parent, lambda: ids & {*work.processes_of(parent.pid)}
 
 
 @pytest.mark.all
 @pytest.mark.parametrize("task", ["work_and_ask", "work_and_never_ask"])
 def test_interrupted_workers_end_soon(pytestconfig, tmp_path, task):
-    parent, ids = start(pytestconfig.rootpath, tmp_path, task)
+    parent, living = start(pytestconfig.rootpath, tmp_path, task)
     os.killpg(parent.pid, signal.SIGINT)  # as the terminal does for ^C
     assert parent.wait(timeout=work.HANGS) != 0
-    assert not any(map(is_alive, ids))
+    assert not living()
     assert (tmp_path / "tidied-up").exists() == (task == "work_and_ask")
 
 
 @pytest.mark.parametrize("task", ["work_and_ask", "work_and_never_ask"])
 def test_workers_end_with_a_killed_parent(pytestconfig, tmp_path, task):
-    parent, ids = start(pytestconfig.rootpath, tmp_path, task)
-    assert all(map(is_alive, ids))
+    parent, living = start(pytestconfig.rootpath, tmp_path, task)
+    assert len(living()) == 2
     parent.kill()
     parent.wait()
-    work.wait_for(lambda: not any(map(is_alive, ids)))
+    work.wait_for(lambda: not living())
 
 
 def test_a_pool_ends_whose_thread_is_just_starting():

@@ -69,24 +69,11 @@ if __name__ == "__main__":
 """
 
 
-class Writer:
-    """A run of the writer in processes of its own."""
-
-    def __init__(self, root, folder, *arguments):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(folder), *map(str, arguments)],
-            cwd=root,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def end(self):
-        """Waits for all processes; returns the exit code and what it said."""
-        said = self.process.communicate(timeout=HANGS)[1]
-        wait_for(lambda: not processes_of(self.process.pid))
-        return self.process.returncode, said
+def end(process):
+    """Waits for all of a run; returns the exit code and what it said."""
+    said = process.communicate(timeout=HANGS)[1]
+    wait_for(lambda: not processes_of(process.pid))
+    return process.returncode, said
 
 
 def write_text(goldens, path, num_copies):
@@ -97,7 +84,7 @@ def write_text(goldens, path, num_copies):
 
 @pytest.fixture
 def start(goldens, pytestconfig, tmp_path):
-    """Starts runs, and ends what a failed test leaves of them."""
+    """Starts runs of the writer, and ends what a failed test leaves of them."""
     started = []
 
     def start(
@@ -109,17 +96,24 @@ def start(goldens, pytestconfig, tmp_path):
         num_finished=0,
         share=0.0,
     ):
-        arguments = [text, goldens / "vocab.txt", dupe_factor, num_shards]
-        arguments += [num_processes, hit, num_finished, share]
-        writer = Writer(pytestconfig.rootpath, tmp_path / "out", *arguments)
-        started.append(writer)
-        return writer
+        arguments = [tmp_path / "out", text, goldens / "vocab.txt", dupe_factor]
+        arguments += [num_shards, num_processes, hit, num_finished, share]
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, *map(str, arguments)],
+            cwd=pytestconfig.rootpath,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
 
     yield start
-    for writer in started:
-        for process_id in processes_of(writer.process.pid):
+    for process in started:
+        for process_id in processes_of(process.pid):
             os.kill(process_id, signal.SIGKILL)
-        writer.process.communicate()
+        process.communicate()
 
 
 def check_unfinished(folder):
@@ -162,11 +156,11 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_shards(
             share=rng.random(),
         )
         # A run that ended before it was hit would prove nothing.
-        assert writer.end()[0] == -signal.SIGKILL, killed_at
+        assert end(writer)[0] == -signal.SIGKILL, killed_at
         before, num_finished = num_finished, check_unfinished(tmp_path / "out")
         assert num_finished >= before
         killed_at.append(num_finished)
-    code, said = start(text, dupe_factor, num_shards).end()
+    code, said = end(start(text, dupe_factor, num_shards))
     assert code == 0, said
     assert f"{num_finished} of {num_shards} shards are finished alr" in said
     assert contents(tmp_path / "out") == contents(whole), killed_at
@@ -184,7 +178,7 @@ def test_an_interrupted_run_ends_soon_and_keeps_what_it_has(
         hit="interrupt",
         num_finished=1,
     )
-    code, said = writer.end()
+    code, said = end(writer)
     assert code != 0 and "KeyboardInterrupt" in said
     num_finished = check_unfinished(tmp_path / "out")
     num_before = int(re.search(r"hit after (\d+) shards", said)[1])
@@ -202,7 +196,7 @@ def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
 ):
     text = write_text(goldens, tmp_path / "text", 30)
     writer = start(text, dupe_factor=40, hit="kill a worker", num_finished=1)
-    code, said = writer.end()
+    code, said = end(writer)
     assert code != 0
     *_, last = said.rstrip().splitlines()
     assert "OSError: a worker process was killed, probably because" in last
@@ -212,4 +206,4 @@ def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
     again = start(
         text, dupe_factor=40, hit="kill", num_finished=num_finished + 1
     )
-    assert f"{num_finished} of 8 shards are finished already." in again.end()[1]
+    assert f"{num_finished} of 8 shards are finished already." in end(again)[1]
