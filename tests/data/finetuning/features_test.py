@@ -78,12 +78,6 @@ def test_pairs_are_shortened_by_the_original_s_rule_and_counted(tokenizer):
     assert report.num_shortened == 2
 
 
-def test_of_an_article_and_a_question_the_article_is_cut(tokenizer):
-    examples = [InputExample("0", "a b", "c c c c")]
-    rows, _ = convert(examples, tokenizer, options(cut="first"))
-    assert rows[0]["input_ids"] == [CLS, A, SEP, C, C, C, C, SEP]
-
-
 def test_numbers_and_several_labels(tokenizer):
     examples = [InputExample("0", "a", None, 2.5), InputExample("1", "a")]
     rows, _ = convert(examples, tokenizer, options("regression", ()))

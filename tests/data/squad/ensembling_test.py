@@ -168,6 +168,9 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             average_runs(folders, out, predict_file=file)
+    needs = "--find_null_threshold needs --version_2_with_negative and --predic"
+    with pytest.raises(ValueError, match=needs):
+        average_runs(runs, out, find_null_threshold=True)
     with pytest.raises(FileNotFoundError, match=f"{NBEST}: no such"):
         average_runs([*runs, str(tmp_path)], out)
     message = f"no .*/a/{ODDS}: .*or leave the flag"
@@ -262,9 +265,3 @@ def test_the_program_takes_what_all_runs_hold_likely(tmp_path):
     bad = fork_server.cold_python(program, *flags, code=1)
     message = "error: --null_score_diff_threshold=0.0 needs --version_2_with_ne"
     assert bad.stderr.startswith(message), bad.stderr
-
-
-def test_a_threshold_is_found_by_a_file(tmp_path):
-    needs = "--find_null_threshold needs --version_2_with_negative and --predic"
-    with pytest.raises(ValueError, match=needs):
-        average_runs(["a", "b"], tmp_path, find_null_threshold=True)

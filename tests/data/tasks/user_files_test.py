@@ -95,6 +95,12 @@ def test_other_sets_have_the_separator_of_the_train_set(table):
     assert texts("dev") == ["d"]
 
 
+@pytest.mark.parametrize("separator", ["commas", "\\t", '"', "\n"])
+def test_what_is_no_separator_is_refused(table, separator):
+    with pytest.raises(ValueError, match="--separator=.*must be comma, semi"):
+        table({}, separator=separator)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "columns", "message"),
     [
@@ -209,8 +215,6 @@ def test_a_train_file_elsewhere_has_no_dev_file_here(table, tmp_path):
 
 
 SHARE = {"dev_share": 0.1}
-WRONG_SEPARATORS = ("commas", "\\t", '"', "\n")
-NO_SEPARATOR = "--separator=.*must be comma, semi"
 TWICE = "columns text, .*give each once"
 
 
@@ -221,7 +225,6 @@ TWICE = "columns text, .*give each once"
         ({}, {"dev_share": 1.0}, "--dev_share=1.0; it must be above 0 and bel"),
         ({"dev.tsv": ROWS}, SHARE, "of it, .*dev.tsv; leave .*, or rename"),
         ({}, SHARE | {"dev_file": "d"}, "of it, d; leave .*, or --dev_file"),
-        *(({}, {"separator": x}, NO_SEPARATOR) for x in WRONG_SEPARATORS),
         ({}, {"kind": "pair", "text_columns": ["text"] * 2}, TWICE),
         ({}, {"label_column": "text"}, TWICE),
     ],

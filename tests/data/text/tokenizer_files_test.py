@@ -187,21 +187,15 @@ def test_tokens_are_added_to_a_tokenizer_json(write):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "message"),
+    ("tokens", "more", "message"),
     [
-        ({"[X]": 5}, r"\['a'\] with the id 5, but .* say '.X.'; correct"),
-        ({"[X]": 8}, "6 tokens, .* id 8, but .* '.X.'; .* or add lines"),
-        ({"[X]": "b"}, "added tokens cannot be read"),
+        ({"[X]": 5}, {}, r"\['a'\] with the id 5, but .* say '.X.'; correct"),
+        ({"[X]": 8}, {}, "6 tokens, .* id 8, but .* '.X.'; .* or add lines"),
+        ({"[X]": "b"}, {}, "added tokens cannot be read"),
+        ({"[Y]": 6}, added("[X]"), r"token 6 is '\[X\]', but another"),
     ],
 )
-def test_added_tokens_without_a_place_are_refused(write, tokens, message):
-    folder = write({"vocab.txt": WORDS, "added_tokens.json": tokens})
+def test_added_tokens_without_a_place_are_refused(write, tokens, more, message):
+    folder = write({"vocab.txt": WORDS, "added_tokens.json": tokens} | more)
     with pytest.raises(ValueError, match=message):
-        vocabulary.load_vocab(f"{folder}/vocab.txt")
-
-
-def test_two_tokens_of_one_id_are_refused(write):
-    files = {"vocab.txt": WORDS, "added_tokens.json": {"[Y]": 6}}
-    folder = write(files | added("[X]"))
-    with pytest.raises(ValueError, match=r"token 6 is '\[X\]', but another"):
         vocabulary.load_vocab(f"{folder}/vocab.txt")

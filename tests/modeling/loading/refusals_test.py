@@ -25,14 +25,11 @@ def test_what_is_no_folder_is_refused(original, tmp_path):
     )
     refused("", FileNotFoundError, "'': .*Give .*bert_config.json, vocab.txt")
     refused(tmp_path / "gone", FileNotFoundError, "gone'.*no such folder")
+    refused("hf://a/b", OSError, r"hf://a/b: .*cannot be read \(File sy")
     message = "bert_config.json is a file; give .* here .*/uncas"
     refused(original / "bert_config.json", ValueError, message)
     with pytest.raises(FileNotFoundError, match="no such folder"):
         BertModel.from_folder("bert-base-uncased")
-
-
-def test_a_storage_that_is_not_there_is_named():
-    refused("hf://a/b", OSError, r"hf://a/b: .*cannot be read \(File sy")
 
 
 def test_a_folder_without_a_model_says_what_it_holds(original, tmp_path):
