@@ -6,25 +6,23 @@ import numpy as np
 import pytest
 
 import modeling
+from tests.support.docs_support import TOUR
 
 
-@pytest.fixture
-def tour(pytestconfig):
-    return (pytestconfig.rootpath / "modeling/README.md").read_text("utf-8")
-
-
-def run_code(tour, section):
-    (code,) = re.findall(f"## {section}\n\n```python\n(.*?)```", tour, re.S)
+def run_code(before):
+    """Runs the code that follows a text; returns its names."""
+    tour = TOUR.read_text("utf-8")
+    (code,) = re.findall(f"{before}\n\n```python\n(.*?)```", tour, re.S)
     names = {}
     exec(code, names)
     return names
 
 
 def test_the_three_lines_load_the_originals_weights(
-    tour, original, monkeypatch, capsys
+    original, monkeypatch, capsys
 ):
     monkeypatch.chdir(original.parent)
-    names = run_code(tour, "Weights in three lines")
+    names = run_code("## Weights in three lines")
     ids, output = names["ids"], names["output"]
     assert output.get_sequence_output().shape == (1, len(ids), 32)
     printed = capsys.readouterr().out
@@ -33,9 +31,9 @@ def test_the_three_lines_load_the_originals_weights(
 
 
 @pytest.mark.all  # keras_test.py does it without the page
-def test_a_keras_model_trains_and_is_saved(tour, tmp_path, monkeypatch):
+def test_a_keras_model_trains_and_is_saved(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = run_code(tour, "In a Keras model")
+    names = run_code("## In a Keras model")
     np.testing.assert_array_equal(
         names["scores"], names["model"].predict(names["batch"], verbose=0)
     )
@@ -49,9 +47,8 @@ def test_the_package_gives_its_classes_when_they_are_asked_for():
         modeling.Bert  # noqa: B018
 
 
-def test_a_keras_model_takes_strings(tour, original, tmp_path, monkeypatch):
+def test_a_keras_model_takes_strings(original, tmp_path, monkeypatch):
     monkeypatch.chdir(original.parent)
-    (code,) = re.findall("takes strings:\n\n```python\n(.*?)```", tour, re.S)
-    exec(code, {})
+    run_code("takes strings:")
     assert (tmp_path / "text.keras").exists()
     assert (tmp_path / "text_model/saved_model.pb").exists()

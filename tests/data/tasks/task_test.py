@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from data.tasks import (
     task_names,
     task_options,
 )
+from tests.support.docs_support import ROOT, blocks
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +77,8 @@ def test_labels_of_a_processor_may_be_numbers(tmp_path):
     assert [example.label for example in task.examples("train")] == ["1"]
 
 
-def test_the_task_of_the_page_reads_its_rows(pytestconfig, tmp_path):
-    page = (pytestconfig.rootpath / "docs/fine_tuning.md").read_text("utf-8")
-    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+def test_the_task_of_the_page_reads_its_rows(tmp_path):
+    (example,) = blocks(ROOT / "docs/fine_tuning.md", "python")
     exec(compile(example, "docs/fine_tuning.md", "exec"), {})
     (tmp_path / "dev.csv").write_text(
         'text,label\n"Good,\nno?",subjective\nIt is 9.,objective\nx,y\n'
