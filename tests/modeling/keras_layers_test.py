@@ -116,12 +116,9 @@ def found_layers():
     classes = {}
     for info in pkgutil.walk_packages(modeling.__path__, "modeling."):
         module = importlib.import_module(info.name)
-        for name, value in vars(module).items():
-            if (
-                isinstance(value, type)
-                and issubclass(value, keras.layers.Layer)
-                and value.__module__ == info.name
-            ):
+        for name, value in inspect.getmembers(module, inspect.isclass):
+            is_own = value.__module__ == info.name
+            if is_own and issubclass(value, keras.layers.Layer):
                 classes[name] = value
     return classes
 

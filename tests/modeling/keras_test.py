@@ -227,18 +227,14 @@ def test_a_mix_of_layers_reads_the_whole_output(tmp_path):
     np.testing.assert_array_equal(again(IDS), want)
 
 
-def masked_lm():
-    ids = keras.Input([None], dtype="int32")
-    bert = BertModel(CONFIG)
-    vectors = bert(ids, output_key="sequence_output")
-    table = bert(ids, output_key="embedding_table")
-    return keras.Model(ids, MaskedLM(CONFIG)(vectors, table))
-
-
 @pytest.mark.all
 @pytest.mark.filterwarnings("ignore:Gradients do not exist.*pooler")
 def test_a_masked_lm_shares_the_table_in_files_too(tmp_path):
-    masked_lm().save(tmp_path / "model.keras")
+    ids, bert = keras.Input([None], dtype="int32"), BertModel(CONFIG)
+    vectors = bert(ids, output_key="sequence_output")
+    table = bert(ids, output_key="embedding_table")
+    model = keras.Model(ids, MaskedLM(CONFIG)(vectors, table))
+    model.save(tmp_path / "model.keras")
     model = keras.models.load_model(tmp_path / "model.keras")
     assert len(model.weights) == 23 + 5
     before = model(IDS)

@@ -26,14 +26,8 @@ def columns_of(kind, lengths, *, seq_length, num_labels):
     ids = rng.integers(5, 1200, mask.shape) * mask
     ids[:, 0, 0] = np.arange(count)
     segments = (places >= needed[..., None] // 2) * mask
-    columns = {
-        name: values.reshape(count, -1)
-        for name, values in (
-            ("input_ids", ids),
-            ("input_mask", mask),
-            ("segment_ids", segments),
-        )
-    }
+    inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+    columns = {name: x.reshape(count, -1) for name, x in inputs.items()}
     if kind == "regression":
         columns["label_ids"] = rng.uniform(0, 5, (count, 1))
     elif kind == "multilabel":

@@ -7,9 +7,9 @@ from data.records import input_pipeline
 from data.records.distinct_batches import DistinctBatches, distinct_order
 from data.records.shard import WHOLE, Shard
 from data.tasks.examples import TextExample
-from data.text.tokenization import FullTokenizer
 
 LENGTH = 8
+VOCAB = [*"[PAD] [UNK] [CLS] [SEP] ? .".split(), *map(str, range(40))]
 
 
 class Questions:
@@ -21,12 +21,8 @@ class Questions:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("records")
-    tokens = [*"[PAD] [UNK] [CLS] [SEP] ? .".split(), *map(str, range(40))]
-    (folder / "vocab.txt").write_text("\n".join(tokens), "utf-8")
-    tokenizer = FullTokenizer(str(folder / "vocab.txt"))
-    path = str(folder / "train.tf_record")
+def files(tmp_path_factory, tokenizer):
+    path = str(tmp_path_factory.mktemp("records") / "train.tf_record")
     features = TextFeatures(labels=("a", "b"), max_seq_length=LENGTH)
     make_records(Questions(), "train", path, tokenizer, features)
     return input_pipeline.open_records([path], features.specs, limits={})

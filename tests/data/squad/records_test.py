@@ -38,8 +38,7 @@ def make(goldens, path):
         windows=GOLDEN,
     ):
         tokenizer = FullTokenizer(vocab_file, do_lower_case)
-        how = tokenizer, windows, is_training, version_2
-        questions = Questions(data, *how)
+        questions = Questions(data, tokenizer, windows, is_training, version_2)
         return make_records(questions, str(path))
 
     return run
