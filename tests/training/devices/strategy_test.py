@@ -40,7 +40,7 @@ def test_two_devices_give_the_same_steps(goldens, tmp_path):
     assert max(one["gradient_norm"]) > 1
     two = on_devices(2, eight_steps, goldens, tmp_path / "two")
     assert (one["devices"], two["devices"]) == (1, 2)
-    np.testing.assert_allclose(two["loss"], one["loss"], atol=rounding.EQUAL)
+    rounding.assert_equal(two["loss"], one["loss"])
     np.testing.assert_allclose(
         two["gradient_norm"], one["gradient_norm"], rtol=rounding.TRAINED_NORM
     )

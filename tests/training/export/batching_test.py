@@ -107,9 +107,7 @@ def check_answers(got, wanted, mask):
         if values.dtype == object:
             np.testing.assert_array_equal(here, values)
         else:
-            np.testing.assert_allclose(
-                here, values, rtol=rounding.EQUAL, atol=rounding.EQUAL
-            )
+            rounding.assert_equal(here, values, rtol=rounding.EQUAL)
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -92,9 +92,7 @@ def test_records_have_the_teachers_logits(student, finished_classifier):
     batch = {name: tf.cast(found[name], tf.int32) for name in INPUTS}
     assert 0 < found["input_mask"].numpy().mean() < 1  # there is padding
     logits = loaded.model.logits(batch)
-    np.testing.assert_allclose(
-        found["teacher_logits"], logits, atol=rounding.EQUAL
-    )
+    rounding.assert_equal(found["teacher_logits"], logits)
 
 
 def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
@@ -332,7 +330,7 @@ def train_a_student(goldens, out, device):
 def test_two_devices_train_alike(goldens, tmp_path):
     one, two = on_one_and_two_devices(train_a_student, goldens, tmp_path)
     assert len(one) == 7
-    np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
+    rounding.assert_equal(one, two)
 
 
 def test_options_hold_whole_paths():

@@ -68,7 +68,7 @@ def test_scores_and_answers_equal_the_original(goldens, tmp_path, task, trim):
     predicted = run.predict(open_golden(goldens, task, "predict"))
     path = tmp_path / "test_results.tsv"
     prediction_files._write_table(str(path), predicted.predictions)
-    np.testing.assert_allclose(np.loadtxt(path), table, atol=rounding.EQUAL)
+    rounding.assert_equal(np.loadtxt(path), table)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     monkeypatch.setattr(rates, "learning_rate", golden_rate)
     losses = record_losses(monkeypatch)
     assert run.train(train_files) == 16
-    np.testing.assert_allclose(losses, golden["losses"], atol=rounding.EQUAL)
+    rounding.assert_equal(losses, golden["losses"])
     got = {name: v.numpy() for name, v in run._weights.items()}
     want = {
         name.removeprefix("final/"): value
@@ -148,7 +148,7 @@ def test_trimmed_training_equals_untrimmed(
         "trim_batches", make, options, train_files, monkeypatch
     )
     assert len(both[0]) == 4  # int(19 / 8 * 2)
-    np.testing.assert_allclose(*both, atol=rounding.EQUAL, rtol=rounding.EQUAL)
+    rounding.assert_equal(*both, rtol=rounding.EQUAL)
     (results, scores), (whole, whole_scores) = (
         run.evaluate(train_files) for run in runs
     )
@@ -167,7 +167,7 @@ def same_scores(scores, whole_scores, is_tagging):
         asked = scores.label_mask[..., None] == 1
         predictions = predictions * asked
         whole = whole[:, : asked.shape[1]] * asked
-    np.testing.assert_allclose(predictions, whole, atol=rounding.EQUAL)
+    rounding.assert_equal(predictions, whole)
 
 
 def test_scores_come_back_in_file_order_without_fillers(goldens, tmp_path):
@@ -181,9 +181,7 @@ def test_scores_come_back_in_file_order_without_fillers(goldens, tmp_path):
         some, batch_size=19, seed=0, shuffle_window=1
     ).take(1)
     np.testing.assert_array_equal(scores.labels, batch["label_ids"])
-    np.testing.assert_allclose(
-        scores.predictions, run.model.predict(batch), atol=rounding.EQUAL
-    )
+    rounding.assert_equal(scores.predictions, run.model.predict(batch))
     # Mean of the means of 8, 8 and 3 examples.
     summary = scores.summary("absolute_error", 8)
     parts = [scores.loss[:8], scores.loss[8:16], scores.loss[16:]]
@@ -222,7 +220,7 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
     found = losses_with_and_without(
         "xla", make_run, options, train_files, monkeypatch
     )
-    np.testing.assert_allclose(*found, atol=rounding.EQUAL)
+    rounding.assert_equal(*found)
 
 
 @pytest.mark.all
@@ -264,9 +262,7 @@ def train_and_score(goldens, out, device):
 @pytest.mark.all
 def test_two_devices_train_and_score_alike(goldens, tmp_path):
     one, two = on_one_and_two_devices(train_and_score, goldens, tmp_path)
-    np.testing.assert_allclose(
-        one["losses"], two["losses"], atol=rounding.EQUAL
-    )
+    rounding.assert_equal(one["losses"], two["losses"])
     np.testing.assert_allclose(
         one["scores"], two["scores"], atol=rounding.TRAINED_OUTPUTS
     )

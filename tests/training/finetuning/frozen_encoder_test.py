@@ -92,7 +92,7 @@ def test_what_makes_it_faster_gives_the_same_steps(
     found = losses_with_and_without(
         flag, make_run, options, write_tagged(tmp_path), monkeypatch
     )
-    np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
+    rounding.assert_equal(*found, rtol=rounding.EQUAL)
 
 
 def train_and_score(goldens, out, device):
@@ -111,7 +111,7 @@ def train_and_score(goldens, out, device):
 def test_two_devices_train_and_score_alike(goldens, tmp_path):
     found = on_one_and_two_devices(train_and_score, goldens, tmp_path)
     (one, results), (two, same) = found
-    np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
+    rounding.assert_equal(one, two)
     assert results == pytest.approx(same, abs=rounding.TRAINED_OUTPUTS)
 
 

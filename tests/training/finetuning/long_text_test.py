@@ -133,8 +133,7 @@ def test_an_example_has_one_answer(goldens, runs, kind, pooling):
     wanted = expected(folder, "test", pooling)
     written = np.loadtxt(out / "test_results.tsv", delimiter="\t", ndmin=2)
     assert len(written) == SIZES["test"]
-    close = {"rtol": 0, "atol": rounding.EQUAL}
-    np.testing.assert_allclose(written, wanted, **close)
+    rounding.assert_equal(written, wanted)
     lines = (out / "predictions.tsv").read_text().splitlines()
     assert len(lines) == 1 + SIZES["test"]
     # The scores of the dev set are of its examples.
@@ -181,15 +180,13 @@ def test_the_model_answers_texts_as_the_run_did(runs, tmp_path, kind):
     answers = predictor.predict(texts)
     name = "score" if kind == "regression" else "probabilities"
     got = np.array([answer[name] for answer in answers]).reshape(len(texts), -1)
-    np.testing.assert_allclose(got, written, rtol=0, atol=rounding.EQUAL)
+    rounding.assert_equal(got, written)
     # More windows than are computed at once.
     book = " ".join(texts * 4)
     (answer,) = predictor.predict([book])
     write_json_lines(tmp_path / "data/test.jsonl", [{"text": book}])
     (wanted,) = expected(tmp_path, "test", "max")
-    np.testing.assert_allclose(
-        np.ravel(answer[name]), wanted, rtol=0, atol=rounding.EQUAL
-    )
+    rounding.assert_equal(np.ravel(answer[name]), wanted)
 
 
 @pytest.mark.all
@@ -233,4 +230,4 @@ def test_two_devices_give_the_answers_of_one(goldens, tmp_path):
     """Also if the last batch is not full."""
     one, two = on_one_and_two_devices(answers_of, goldens, tmp_path)
     assert len(one) == SIZES["test"]
-    np.testing.assert_allclose(one, two, rtol=0, atol=rounding.EQUAL)
+    rounding.assert_equal(one, two)

@@ -3,7 +3,6 @@
 import collections
 import json
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -102,7 +101,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
         if trim:
             # The window of the short paragraph is cut, exactly or to 24.
             assert min(filter(None, lengths)) <= 24 < max(filter(None, lengths))
-    np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
+    rounding.assert_equal(*found, rtol=rounding.EQUAL)
     assert len(found[0]) > 5
 
 

@@ -105,7 +105,7 @@ def test_a_run_answers_by_the_names_of_the_rows(goldens, tmp_path):
     source = original_form(goldens, tmp_path / "source/model", THEIRS, ORDER)
     expected = np.loadtxt(goldens / "classifier/MNLI/expected/test_results.tsv")
     found = run_mnli(goldens, tmp_path / "out", source, "bert_config.json")
-    np.testing.assert_allclose(found, expected, atol=rounding.EQUAL)
+    rounding.assert_equal(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,9 @@ def test_batches_of_any_length_equal_one_at_a_time(goldens, rows, vectors):
         (alone,) = extractor.extract_all([row], 1)
         assert line.index == alone.index == row.index
         assert line.names == alone.names
-        np.testing.assert_allclose(
-            line.vectors, alone.vectors, atol=rounding.EQUAL
-        )
+        rounding.assert_equal(line.vectors, alone.vectors)
         if "attention" in vectors:
-            np.testing.assert_allclose(
-                line.attention, alone.attention, atol=rounding.EQUAL
-            )
+            rounding.assert_equal(line.attention, alone.attention)
 
 
 def test_layers_by_number_and_name(goldens, rows, monkeypatch):
@@ -111,9 +107,7 @@ def test_layers_by_number_and_name(goldens, rows, monkeypatch):
         blocks = output.all_encoder_layers
         wanted = (blocks[2], blocks[0], blocks[0], output.embedding_output)
         for i, layer in enumerate(wanted):
-            np.testing.assert_allclose(
-                line.vectors[:, i], layer[0], atol=rounding.EQUAL
-            )
+            rounding.assert_equal(line.vectors[:, i], layer[0])
 
 
 def test_poolings_and_mixes_in_the_files(options):
