@@ -9,23 +9,19 @@ import tensorflow as tf
 from modeling import PretrainingModel
 from tests.support.small_model import BATCH, SMALL
 from tests.training.loop.updates import apply
-from training.config.run_options import TrainOptions
+from tests.training.support import steps_of
 from training.inference import Evaluator
 from training.loop import optimizers
 from training.loop.lamb import Lamb
-from training.loop.steps import TrainSteps
 
 
 def graph_of_training(fuse=False, gradient_checkpointing=False):
     model = PretrainingModel(
         SMALL, gradient_checkpointing=gradient_checkpointing
     )
-    options = TrainOptions(
-        output_dir="unused", train_batch_size=2, num_train_steps=1, fuse=fuse
-    )
     batches = iter(tf.data.Dataset.from_tensors(BATCH))
     # A bound tf.function does not keep its object: a variable has to.
-    steps = TrainSteps(model, options)
+    steps = steps_of(model, train_batch_size=2, fuse=fuse)
     traced = steps.run.get_concrete_function(
         batches, tf.constant(1, tf.int64), tf.constant(1)
     )

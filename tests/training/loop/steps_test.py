@@ -147,21 +147,14 @@ def test_float16_on_two_devices_stays_near_float32(
     assert two_devices["loss_scale"] == [32768, 20]
 
 
-def assert_updated_by_hand(goldens, *found):
+@pytest.mark.all
+def test_another_update_rule_gets_the_gradients_of_looked_up_rows(
+    goldens, two_devices
+):
     by_hand = sgd_by_hand(goldens)
-    for weights in found:
+    on_two = two_devices["weights"]["sgd_micro"]
+    for weights in sgd_run(goldens), sgd_run(goldens, accumulation=2), on_two:
         assert_near_weights(weights, by_hand, atol=rounding.ONE_SUM, rtol=0)
-
-
-@pytest.mark.all
-def test_another_update_rule_gets_the_gradients_of_looked_up_rows(goldens):
-    found = sgd_run(goldens), sgd_run(goldens, accumulation=2)
-    assert_updated_by_hand(goldens, *found)
-
-
-@pytest.mark.all
-def test_another_update_rule_gets_them_on_two_devices(goldens, two_devices):
-    assert_updated_by_hand(goldens, two_devices["weights"]["sgd_micro"])
 
 
 def assert_pooler_stays(goldens, weights):
