@@ -3,7 +3,7 @@ import os
 import pytest
 
 from data.storage import locks
-from tests.support import fork_server
+from tests.support.fork_server import run_golden
 from tests.support.pretraining_support import RECORDS
 
 
@@ -17,13 +17,8 @@ from tests.support.pretraining_support import RECORDS
 )
 def test_a_folder_in_use_is_not_touched(goldens, tmp_path, program, text):
     with locks.sole_use(str(tmp_path)):
-        done = fork_server.python(
-            *(program, "--do_train", text.format(goldens)),
-            f"--vocab_file={goldens}/vocab.txt",
-            f"--bert_config_file={goldens}/first_layer.json",
-            f"--output_dir={tmp_path}",
-            code=1,
-        )
+        flags = "--do_train", text.format(goldens)
+        done = run_golden(goldens, program, tmp_path, *flags, code=1)
         last = done.stderr.splitlines()[-1]
         message = f"{tmp_path} is in use by process {os.getpid()} on "
         assert last.startswith(f"error: --output_dir: {message}")
@@ -34,13 +29,12 @@ def test_a_folder_in_use_is_not_touched(goldens, tmp_path, program, text):
 def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):
     mrpc = f"{goldens}/classifier/MRPC/expected/model.ckpt-16"
     with locks.sole_use(str(tmp_path / "CoLA")):
-        done = fork_server.python(
+        done = run_golden(
+            goldens,
             "run_classifier.py",
+            tmp_path,
             "--task_name=CoLA,MRPC",
             f"--data_dir={goldens}/classifier",
-            f"--vocab_file={goldens}/vocab.txt",
-            f"--bert_config_file={goldens}/first_layer.json",
-            f"--output_dir={tmp_path}",
             f"--init_checkpoint={mrpc}",
             "--max_seq_length=64",
             "--do_eval",
