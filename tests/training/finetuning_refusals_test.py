@@ -7,10 +7,46 @@ import pytest
 
 from modeling import BertConfig, TaskModel, checkpoints
 from tests.support.model_folder_support import change_description
-from tests.training.finetuning_support import MRPC, make_options, make_run
+from tests.training.finetuning_support import (
+    MRPC,
+    make_options,
+    make_run,
+    options_of,
+)
 from training.finetuning import finetuner
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
+
+NO_EVAL = {"do_eval": False}
+FROZEN = {"feature_based": "last"}
+BOTH = "feature_based=last contradicts"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"save_best": "f1"}, "save_best needs --eval_every_steps; give"),
+        ({"early_stopping_patience": 2}, "_patience needs --save_best; give"),
+        ({"eval_checkpoints": "x"}, "eval_checkpoints=x; it must be last, all"),
+        ({"eval_checkpoints": "all"} | NO_EVAL, "checkpoints needs --do_eval"),
+        ({"explain_errors": 3} | NO_EVAL, "explain_errors needs --do_eval"),
+        ({"calibrate": True} | NO_EVAL, "calibrate needs --do_eval"),
+        (
+            {"calibrate": True, "use_calibration": False},
+            "use_calibration=False; drop",
+        ),
+        (
+            {"write_texts": True, "do_predict": False},
+            "write_texts needs --do_predict;",
+        ),
+        (FROZEN | {"trainable_layers": 0}, f"{BOTH} --trainable_layers=.*; d"),
+        (FROZEN | {"layerwise_lr_decay": 0.9}, f"{BOTH} --layerwise_lr_decay="),
+    ],
+)
+def test_flags_that_do_not_fit_each_other(goldens, tmp_path, changes, message):
+    options = options_of(goldens, tmp_path)
+    with pytest.raises(ValueError, match=f"--.*{message}"):
+        options.replace(**changes)
 
 
 def test_a_head_that_reads_the_pooler_needs_it(goldens, tmp_path, caplog):

@@ -18,7 +18,7 @@ from tests.training.finetuning_support import (
     options_of,
     run_table,
 )
-from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
+from training.config.finetuning_options import FinetuningOptions
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import best_checkpoint, metric_values
 from training.loop.checkpointing import CheckpointManager
@@ -276,19 +276,6 @@ def test_a_damaged_record_is_refused(tmp_path):
         choose_among(Number(tmp_path), [])
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"save_best": "f1"}, "--save_best needs --eval_every_steps; give"),
-        ({"early_stopping_patience": 2}, "_patience needs --save_best; give"),
-    ],
-)
-def test_flags_that_need_others_are_refused(goldens, changes, message):
-    options = make_options(goldens, "", **changes)
-    with pytest.raises(ValueError, match=message):
-        TaskRunOptions(finetuning=options, do_train=True)
-
-
 def test_the_loop_stops_when_told_to_and_saves_that_step(goldens, tmp_path):
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
     options = make_options(goldens, tmp_path / "a", eval_every_steps=1)
@@ -369,15 +356,3 @@ def test_a_classifier_that_goes_back_answers_by_new_weights(goldens, tmp_path):
     assert again["value"] == min(losses)
     assert outcome.step == again["step"] == 2 * (1 + losses.index(min(losses)))
     same_weights(outcome.weights, out / f"model.ckpt-{outcome.step}")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"eval_checkpoints": "best"}, "=best; it must be last, all, or steps"),
-        ({"eval_checkpoints": "all", "do_eval": False}, "needs --do_eval"),
-    ],
-)
-def test_bad_eval_checkpoints_are_refused(goldens, tmp_path, changes, message):
-    with pytest.raises(ValueError, match=f"--eval_checkpoints.*{message}"):
-        options_of(goldens, tmp_path, **changes)

@@ -116,16 +116,6 @@ def test_two_devices_train_and_score_alike(goldens, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"trainable_layers": 0}, {"layerwise_lr_decay": 0.9}]
-)
-def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
-    options = options_of(goldens, tmp_path, "tagging", change)
-    (flag,) = change
-    with pytest.raises(ValueError, match=f"contradicts --{flag}=.*; drop one"):
-        options.replace(feature_based="last")
-
-
-@pytest.mark.parametrize(
     ("mix", "rate", "warns"),
     [("last", 5e-5, True), ("last", 1e-3, False), ("", 5e-5, False)],
 )
