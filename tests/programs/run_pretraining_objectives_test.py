@@ -167,6 +167,12 @@ FIVE = ObjectiveOptions(
             {"objective": "pretraining", "objectives": FIVE},
             "--num_predicted_positions=5 is for --objective=left_to_right, ",
         ),
+        # It is refused before a file is read.
+        (
+            dict.fromkeys(("input_file", "bert_config_file"), "none")
+            | {"do_export": True, "vocab_file": "none"},
+            "--do_export .*left_to_right does not predict; leave --do_export",
+        ),
         ({"objective": "rtl"}, "--objective=rtl; it must be one of pretrain"),
     ],
 )
@@ -195,21 +201,6 @@ def test_an_evaluation_needs_the_head(plain, tmp_path):
         do_eval=True,
         init_checkpoint=write_encoder(plain, tmp_path / "encoder"),
     )
-
-
-def test_an_export_of_an_objective_without_answers(tmp_path):
-    done = fork_server.python(
-        "run_pretraining.py",
-        "--objective=left_to_right",
-        "--do_train",
-        "--do_export",
-        f"--export_dir={tmp_path / 'export'}",
-        # It is refused before a file is read.
-        *("--input_file=none", "--bert_config_file=none", "--vocab_file=none"),
-        f"--output_dir={tmp_path / 'out'}",
-        code=1,
-    )
-    assert "left_to_right does not predict; leave --do_export" in done.stderr
 
 
 @pytest.mark.all
