@@ -104,11 +104,17 @@ def test_masked_lm_alone_is_trained_and_measured(
         eval_file=str(no_pairs),
         max_eval_steps=2,
         eval_batch_size=8,
+        strip_checkpoint=True,
     )
     assert_only_pairs_stay(saved, read_all(goldens / "model/init"))
+    stripped = checkpoints.Checkpoint(str(out / "bert_model.ckpt"))
+    weights = set(filter(checkpoints.tf1.is_weight, saved))
+    assert stripped.shapes.keys() == weights
     measured = {"loss", "masked_lm_accuracy", "masked_lm_loss"}
     assert set(results_in(out)) == {"global_step", *measured}
-    assert {tag for _, tag in points_in(out / "eval")} == measured
+    assert results_in(out)["global_step"] == 4
+    points = {(step, tag) for step in (2, 4) for tag in measured}
+    assert points_in(out / "eval") == points
     tags = {tag for _, tag in points_in(out)}
     assert measured <= tags
     assert not [tag for tag in tags if "next_sentence" in tag]

@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 
 from data.text import tokenization
-from modeling import BertConfig, PretrainingModel, checkpoints
+from modeling import BertConfig, PretrainingModel
 from tests.support import rounding
 from tests.support.model_folder_support import load_weights
 from tests.support.pretraining_support import RECORDS
-from tests.support.run_files import points_in, results_in, rows_in
+from tests.support.run_files import results_in, rows_in
 from training.runs import pretraining
 
 
@@ -149,24 +149,3 @@ def test_queries_are_answered_with_the_models_probabilities(
     assert second["is_next_probability"] == pytest.approx(
         float(is_next), abs=rounding.SIX_DECIMALS
     )
-
-
-def test_evaluation_while_training_and_a_stripped_checkpoint(
-    goldens, tmp_path, options
-):
-    out = tmp_path / "out"
-    pretraining.run(
-        options.replace(
-            do_eval=True,
-            eval_file=str(goldens / RECORDS),
-            max_eval_steps=2,
-            strip_checkpoint=True,
-            num_train_steps=4,
-            eval_every_steps=2,
-        )
-    )
-    steps = {s for s, tag in points_in(out / "eval") if tag == "loss"}
-    assert steps == {2, 4}
-    stripped = checkpoints.Checkpoint(str(out / "bert_model.ckpt"))
-    assert len(stripped.shapes) == 62
-    assert results_in(out)["global_step"] == 4
