@@ -179,6 +179,8 @@ def test_several_tasks_are_refused_before_any(
     [
         ({"train_file": "/no.json"}, "^/no.json: no such SQuAD file"),
         ({"predict_file": "/no.json"}, "^/no.json: no such SQuAD file"),
+        ({"max_query_length": 93}, r"^The max_seq_length \(96\) must be great"),
+        ({"max_seq_length": 384}, "^--max_seq_length=384, but the model of "),
         (PARTS, "--train_batch_size=7 cannot be divided into 2 parts"),
         (
             {"do_train": False, "init_checkpoint": "model/trained"},

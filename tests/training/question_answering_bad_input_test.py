@@ -97,16 +97,3 @@ def test_flags_that_do_not_fit_each_other(goldens, tmp_path, changes, message):
     with pytest.raises(ValueError) as error:
         make_options(goldens, tmp_path, **changes)
     assert str(error.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"max_query_length": 93}, "The max_seq_length (96) must be great"),
-        ({"max_seq_length": 384}, "--max_seq_length=384, but the model of "),
-    ],
-)
-def test_bad_input_is_refused(goldens, tmp_path, changes, message):
-    with pytest.raises(ValueError) as error:
-        run(goldens, tmp_path, **changes)
-    assert str(error.value).startswith(message)
