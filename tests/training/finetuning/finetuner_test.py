@@ -8,7 +8,6 @@ from data.records import length_batches
 from modeling import checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import open_golden, write_records
-from tests.support.run_files import results_in
 from tests.training.finetuning_support import (
     LENGTHS,
     losses_with_and_without,
@@ -20,8 +19,8 @@ from tests.training.finetuning_support import (
     write_tagged,
 )
 from tests.training.support import assert_same_weights
-from training.finetuning import finetuner, prediction_files
-from training.loop import events, rates
+from training.finetuning import finetuner
+from training.loop import rates
 
 TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
 # Nothing orders the original's reading of its learning rate and the increment
@@ -31,52 +30,17 @@ TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
 READ_BEFORE = {"CoLA": (), "MRPC": (1,), "MNLI": (10,)}
 
 
-def read_expected(goldens, task):
-    folder = goldens / f"classifier/{task}/expected"
-    with np.load(folder / "trajectory.npz") as arrays:
-        trajectory = dict(arrays)
-    table = np.loadtxt(folder / "test_results.tsv", ndmin=2)
-    return folder, results_in(folder), table, trajectory
-
-
 ALL = pytest.mark.all
 
 
-@pytest.mark.parametrize(
-    ("task", "trim"),
-    # run_classifier_test has the other tasks in trimmed batches.
-    [("CoLA", True), pytest.param("MNLI", False, marks=ALL)],
-)
-def test_scores_and_answers_equal_the_original(goldens, tmp_path, task, trim):
-    folder, expected, table, _ = read_expected(goldens, task)
-    run = make_run(
-        make_options(
-            goldens,
-            tmp_path,
-            bert_config_file=str(goldens / "bert_config.json"),
-            init_checkpoint=str(folder / "model.ckpt-16"),
-            trim_batches=trim,
-        ),
-        num_labels=TASKS[task],
-    )
-    results, scores = run.evaluate(open_golden(goldens, task, "eval"))
-    events.write_eval_results(str(tmp_path), results, 16)
-    written = results_in(tmp_path)
-    assert list(written) == list(expected)
-    assert written == pytest.approx(expected, abs=rounding.EQUAL)
-    assert len(scores.loss) == 37  # the last batch of 8 has 5
-    predicted = run.predict(open_golden(goldens, task, "predict"))
-    path = tmp_path / "test_results.tsv"
-    prediction_files._write_table(str(path), predicted.predictions)
-    rounding.assert_equal(np.loadtxt(path), table)
-
-
+# run_classifier_test has the scores and answers of the original's models.
 @pytest.mark.parametrize(
     "task",
     ["MNLI", pytest.param("CoLA", marks=ALL), pytest.param("MRPC", marks=ALL)],
 )
 def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
-    folder, _, _, golden = read_expected(goldens, task)
+    with np.load(goldens / f"classifier/{task}/expected/trajectory.npz") as x:
+        golden = dict(x)
     train_files = open_golden(goldens, task, "train")
     options = make_options(
         goldens,
