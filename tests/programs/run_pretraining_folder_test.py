@@ -6,7 +6,7 @@ import tensorflow as tf
 from modeling import checkpoints
 from tests.support.finished_runs import pretraining_options
 from tests.support.model_folders import write_config
-from tests.support.pretraining_support import latest_step
+from tests.support.pretraining_support import latest_step, refused
 from tests.support.records_support import flipped
 from training.pretraining import run_records
 from training.runs import pretraining
@@ -34,8 +34,8 @@ def test_a_finished_run_is_stripped_but_not_over_the_weights_it_begins_with(
     first = {"init_checkpoint": str(tmp_path / "new/bert_model.ckpt")}
     first |= {"output_dir": str(tmp_path / "new"), "bert_config_file": None}
     data = (tmp_path / "new" / STRIPPED[1]).read_bytes()
-    with pytest.raises(ValueError, match="--strip_checkpoint would replace"):
-        pretraining.run(finished.replace(**first, strip_checkpoint=True))
+    message = "--strip_checkpoint would replace"
+    refused(finished, message, **first, strip_checkpoint=True)
     assert (tmp_path / "new" / STRIPPED[1]).read_bytes() == data
 
 
@@ -82,8 +82,7 @@ def test_a_model_of_another_direction_in_the_output_folder(
     shutil.copytree(goldens / "model/trained", out)
     shutil.copy(goldens / "first_layer.json", out / "bert_config.json")
     message = "a run of another model: left_to_right None -> True"
-    with pytest.raises(ValueError, match=message):
-        pretraining.run(options.replace(bert_config_file=path))
+    refused(options, message, bert_config_file=path)
 
 
 def test_another_input_or_rate_in_the_output_folder_is_a_warning(
