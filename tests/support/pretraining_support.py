@@ -42,6 +42,12 @@ def refused(options, message, error=ValueError, **changes):
     assert set(out.glob("*ckpt*")) == before
 
 
+def train(options, folder, **changes):
+    """Trains in a folder; returns the last weights."""
+    pretraining.run(options.replace(output_dir=str(folder), **changes))
+    return read_all(folder)
+
+
 def command(goldens, output_dir, *flags):
     return [
         sys.executable,

@@ -6,7 +6,7 @@ import pytest
 from data.pretraining.data_options import PretrainingDataOptions
 from tests.data.pretraining.support import recipe_of, shard_names
 from tests.data.pretraining.support import write as write_shards
-from tests.support.pretraining_support import read_all
+from tests.support.pretraining_support import refused, train
 from tests.support.run_files import results_in
 from tests.training.support import assert_near_weights
 from training.runs import pretraining
@@ -45,12 +45,6 @@ def separated(options, joined, goldens):
     )
 
 
-def _run(options, folder, **changes):
-    """Returns the weights."""
-    pretraining.run(options.replace(output_dir=str(folder), **changes))
-    return read_all(folder / "model.ckpt-2")
-
-
 def _losses(folder):
     """Those of an evaluation."""
     return {n: x for n, x in results_in(folder).items() if "loss" in n}
@@ -63,9 +57,9 @@ def test_training_and_evaluation_see_one_document(
 ):
     if masking == "static":
         separated = separated.replace(masking=None, input_file=joined["static"])
-    apart = _run(separated, tmp_path / "apart")
+    apart = train(separated, tmp_path / "apart")
     whole = {"separate_documents": False, "do_eval": False}
-    together = _run(separated, tmp_path / "together", **whole)
+    together = train(separated, tmp_path / "together", **whole)
     table = "bert/embeddings/word_embeddings"
     assert not np.array_equal(apart[table], together[table])
     # The same weights, evaluated in both ways.
@@ -85,8 +79,8 @@ def test_training_and_evaluation_see_one_document(
 @pytest.mark.all
 def test_batches_may_be_divided_and_cut(separated, tmp_path):
     given = {"dropout_prob": 0.0, "group_by_length": True}
-    whole = _run(separated, tmp_path / "whole", **given)
-    parts = _run(
+    whole = train(separated, tmp_path / "whole", **given)
+    parts = train(
         separated, tmp_path / "parts", gradient_accumulation_steps=2, **given
     )
     assert_near_weights(parts, whole)
@@ -96,17 +90,16 @@ def test_batches_may_be_divided_and_cut(separated, tmp_path):
 @pytest.mark.parametrize("objective", ["left_to_right", "replaced_tokens"])
 def test_other_objectives_see_one_document_too(separated, tmp_path, objective):
     given = {"objective": objective, "masking": None, "init_checkpoint": None}
-    _run(separated, tmp_path / "apart", **given)
+    train(separated, tmp_path / "apart", **given)
     given |= {"separate_documents": False}
-    _run(separated, tmp_path / "together", **given)
+    train(separated, tmp_path / "together", **given)
     assert _losses(tmp_path / "apart") != _losses(tmp_path / "together")
 
 
 def test_pairs_are_refused_before_training(options, goldens, tmp_path):
     vocab = {"vocab_file": str(goldens / "vocab.txt")}
     message = "^--separate_documents: .* holds sentence pairs, whose parts must"
-    with pytest.raises(ValueError, match=message):
-        pretraining.run(options.replace(separate_documents=True, **vocab))
+    refused(options, message, separate_documents=True, **vocab)
     assert not any((tmp_path / "out").iterdir())  # nothing is written
 
 

@@ -6,9 +6,8 @@ import pytest
 from data.pretraining.data_options import PretrainingDataOptions
 from data.records import length_batches
 from tests.data.pretraining.support import recipe_of, shard_names, write
-from tests.support.pretraining_support import assert_same_checkpoint, read_all
+from tests.support.pretraining_support import assert_same_checkpoint, train
 from tests.training.support import assert_near_weights
-from training.runs import pretraining
 
 _STEPS = 6
 
@@ -24,11 +23,6 @@ def grouped(options):
         train_batch_size=4,
         save_checkpoints_steps=_STEPS,
     )
-
-
-def _train(options, folder, **changes):
-    pretraining.run(options.replace(output_dir=str(folder), **changes))
-    return read_all(folder)
 
 
 def _record_lengths(monkeypatch):
@@ -54,14 +48,14 @@ def test_cut_batches_train_the_weights_of_whole_ones(
     grouped = grouped.replace(gradient_accumulation_steps=micro_batches)
     with monkeypatch.context() as patch:
         lengths = _record_lengths(patch)
-        cut = _train(grouped, tmp_path / "cut")
+        cut = train(grouped, tmp_path / "cut")
     assert min(lengths) < max(lengths) <= 64
     with monkeypatch.context() as patch:
         patch.setattr(length_batches, "trimmed", lambda batches, **_: batches)
-        whole = _train(grouped, tmp_path / "whole")
+        whole = train(grouped, tmp_path / "whole")
     # Sums over other numbers of zeros round differently.
     assert_near_weights(cut, whole)
-    plain = _train(grouped, tmp_path / "plain", group_by_length=False)
+    plain = train(grouped, tmp_path / "plain", group_by_length=False)
     table = "bert/embeddings/word_embeddings"
     assert not np.array_equal(cut[table], plain[table])  # another order
 
@@ -81,10 +75,9 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(grouped, goldens, tmp_path):
         ),
         save_checkpoints_steps=2,
     )
-    _train(grouped, tmp_path / "whole")
-    stopped = {"output_dir": str(tmp_path / "stopped"), "stop_at_step": 2}
-    pretraining.run(grouped.replace(**stopped))
-    _train(grouped, tmp_path / "stopped")
+    train(grouped, tmp_path / "whole")
+    train(grouped, tmp_path / "stopped", stop_at_step=2)
+    train(grouped, tmp_path / "stopped")
     assert_same_checkpoint(tmp_path / "stopped", tmp_path / "whole")
 
 
