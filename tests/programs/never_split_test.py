@@ -18,9 +18,9 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from tests.data.pretraining.support import recipe_of, shard_names, write
 from tests.data.squad.support import question, write_paragraph
+from tests.support import rounding
 from tests.support.classifier_support import write_texts
 from tests.support.run_files import rows_in
-from tests.support.serving_support import close
 from tests.training.finetuning_support import run_table
 from training.export.predictor import Predictor
 
@@ -51,7 +51,7 @@ def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
     assert bert.load(str(out)).loaded.tokenizer.never_split == (MARK,)
     answers = Predictor.load(str(out)).predict(TEXTS)
     got = [answer["probabilities"] for answer in answers]
-    close(got, written)
+    rounding.assert_equal(got, written)
 
 
 @pytest.mark.parametrize("num_processes", [0, 2])

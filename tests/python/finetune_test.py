@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import bert
-from tests.support import fork_server
+from tests.support import fork_server, rounding
 from tests.support.model_folder_support import change_description
 from tests.support.python_tables import LABELS, QUICK, TEXTS, Frame
 from tests.support.run_files import contents_of
-from tests.support.serving_support import close
 
 SETTINGS = QUICK | {"save_checkpoints_steps": 1, "keep_checkpoint_max": 5}
 REVIEWS = SETTINGS | {"text": "review", "label": "stars"}
@@ -85,7 +84,7 @@ def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
     texts = [*TEXTS[:5], "", "to be " * 40]
     written = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
     for answer, row in zip(model.predict(texts), written, strict=True):
-        close([*answer["probabilities"].values()], row)
+        rounding.assert_equal([*answer["probabilities"].values()], row)
         assert answer["label"] == ("no", "yes")[row.argmax()]
 
 

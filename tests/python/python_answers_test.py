@@ -20,7 +20,6 @@ from tests.support.model_folder_support import write_huggingface
 from tests.support.serving_support import (
     LABELS,
     TEXTS,
-    close,
     examples_of,
     finished_run,
     predictions_of,
@@ -113,7 +112,7 @@ def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
     for answer, row in zip(answers, wanted, strict=True):
         if kind == "regression":
             assert list(answer) == ["score"]
-            close(answer["score"], row[0])
+            rounding.assert_equal(answer["score"], row[0])
             continue
         probabilities = answer["probabilities"]
         if kind == "choice":
@@ -122,13 +121,13 @@ def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
         else:
             assert tuple(probabilities) == labels
             probabilities = list(probabilities.values())
-        close(probabilities, row)
+        rounding.assert_equal(probabilities, row)
         if kind == "multilabel":
             chosen = [x for x, p in zip(labels, row, strict=True) if p > 0.5]
             assert answer["labels"] == chosen
         if kind == "classification":
             assert answer["label"] == labels[row.argmax()]
-            close(answer["score"], row.max())
+            rounding.assert_equal(answer["score"], row.max())
 
 
 def test_a_user_s_functions_may_run_eagerly(finished):
@@ -139,7 +138,7 @@ def test_a_user_s_functions_may_run_eagerly(finished):
         (eager,) = loaded.predict([("a", "b")])
     finally:
         tf.config.run_functions_eagerly(False)
-    close(eager["score"], answer["score"])
+    rounding.assert_equal(eager["score"], answer["score"])
 
 
 def test_texts_of_another_form_than_the_model_s_are_refused(finished):
@@ -175,7 +174,7 @@ def test_entities_are_the_program_s_labels_joined(finished, goldens):
             assert entity["text"] == span
             part = slice(first, last + 1)
             assert tokenizer.basic_tokenizer.tokenize(span) == some[part]
-            close(entity["score"], scores[part].max(-1).mean())
+            rounding.assert_equal(entity["score"], scores[part].max(-1).mean())
     assert sum(map(len, found)) > 5
 
 
@@ -286,7 +285,7 @@ def test_an_export_answers_as_its_run(finished, tmp_path):
             if kind == "tagging":  # a list of each text
                 ours, wanted = sum(ours, []), sum(wanted, [])
             for x, y in zip(ours, wanted, strict=True):
-                close(x.pop("score"), y.pop("score"))
+                rounding.assert_equal(x.pop("score"), y.pop("score"))
                 x.pop("probabilities", None), y.pop("probabilities", None)
                 assert x == y
     with pytest.raises(ValueError, match="is an export, without .*; load"):

@@ -5,7 +5,7 @@ import pytest
 
 import bert
 from tests.support import rounding
-from tests.support.serving_support import TEXTS, close
+from tests.support.serving_support import TEXTS
 from tests.support.vectors_support import extracted
 
 
@@ -29,7 +29,7 @@ def test_vectors_are_those_of_the_program(
         [*TEXTS, ("the man", "a dog")], **vectors, batch_size=3
     )
     assert got.dtype == np.float32
-    close(got, wanted["vectors"][:, 0])
+    rounding.assert_equal(got, wanted["vectors"][:, 0])
 
 
 def test_vectors_of_words_are_those_of_the_program(
@@ -41,7 +41,7 @@ def test_vectors_of_words_are_those_of_the_program(
         got = golden_model.encode_words(TEXTS, **options)
         for i, (words, vectors) in enumerate(got):
             assert words == wanted[f"tokens_{i}"].tolist()
-            close(vectors, wanted[f"vectors_{i}"][:, 0])
+            rounding.assert_equal(vectors, wanted[f"vectors_{i}"][:, 0])
 
 
 def test_bars_in_a_text_make_no_pair(golden_model):
@@ -53,7 +53,7 @@ def test_bars_in_a_text_make_no_pair(golden_model):
 
 def test_half_a_surrogate_pair_is_dropped_as_by_an_export(golden_model):
     whole, half = golden_model.encode(["the man", "the m\ud800an"])
-    close(half, whole)
+    rounding.assert_equal(half, whole)
 
 
 def test_attention_of_a_text(golden_model, three_layers, tmp_path):
@@ -62,15 +62,15 @@ def test_attention_of_a_text(golden_model, three_layers, tmp_path):
     wanted = extracted(three_layers, tmp_path, [text], **options)
     tokens, maps = golden_model.attention(text, layer=0)
     assert tokens == wanted["attention_tokens_0"].tolist()
-    close(maps, wanted["attention_0"][0])
-    close(maps.sum(axis=-1), 1)
+    rounding.assert_equal(maps, wanted["attention_0"][0])
+    rounding.assert_equal(maps.sum(axis=-1), 1)
 
 
 def test_results_come_in_the_order_of_the_texts(golden_model):
     texts = ["a " * (i * 7 % 50) for i in range(60)]
     together = golden_model.encode(texts, batch_size=8)
     alone = np.concatenate([golden_model.encode([text]) for text in texts[:9]])
-    close(together[:9], alone)
+    rounding.assert_equal(together[:9], alone)
     series = np.array(texts[:9], object)
     np.testing.assert_array_equal(
         golden_model.encode(iter(series)), golden_model.encode(texts[:9])

@@ -207,12 +207,6 @@ def predictions_of(model, rows):
     ).numpy()
 
 
-def close(got, wanted):
-    """Asserts that answers are equal except for the order of sums."""
-    # Another length of the padding: other orders of the sums.
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
-
-
 def served(folder, asked, tmp_path, has_text=True):
     """What a fresh process answers: (request, output) -> array.
 
@@ -246,4 +240,4 @@ def assert_served_alike(version, signatures, asked, tmp_path):
                 texts = np.char.decode(value.numpy().astype("S"), "utf-8")
                 np.testing.assert_array_equal(found[key, output], texts)
             else:
-                close(found[key, output], value)
+                rounding.assert_equal(found[key, output], value)

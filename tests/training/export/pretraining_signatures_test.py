@@ -10,12 +10,12 @@ from data.pretraining import queries
 from data.records.feature_spec import encode_examples, pretraining_features
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, PretrainingModel, checkpoints
+from tests.support import rounding
 from tests.support.model_folder_support import load_weights
 from tests.support.pretraining_support import make_options
 from tests.support.serving_support import (
     INPUTS,
     assert_served_alike,
-    close,
     export,
 )
 from training.export import saved_model
@@ -85,11 +85,11 @@ def check(outputs, answers):
         for place, words in zip(np.flatnonzero(there), masks, strict=True):
             tokens = outputs["tokens"][i, place]
             assert [x.decode() for x in tokens] == [w for w, _ in words]
-            close(found[place], [p for _, p in words])
+            rounding.assert_equal(found[place], [p for _, p in words])
         assert not found[~there].any()
         if "is_next_probability" in answer:
             is_next = outputs["is_next_probability"][i]
-            close(is_next, answer["is_next_probability"])
+            rounding.assert_equal(is_next, answer["is_next_probability"])
 
 
 def test_masks_are_filled_as_the_program_fills_them(signatures, goldens):

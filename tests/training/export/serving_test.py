@@ -16,12 +16,11 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from data.records import tfrecord
 from data.records.feature_spec import FeatureSpec, encode_examples
-from tests.support import serving_support
+from tests.support import rounding, serving_support
 from tests.support.serving_support import (
     INPUTS,
     answer_of_card,
     batch_of,
-    close,
     examples_of,
     finished_run,
     predictions_of,
@@ -108,7 +107,7 @@ def test_raw_ids_with_labels_are_answered_as_by_the_original(
     }
     answers = served(of_ids, requests, tmp_path, has_text=False)
     for key in requests:
-        close(answers[key, "probabilities"], wanted)
+        rounding.assert_equal(answers[key, "probabilities"], wanted)
     assert len(answers) == 2
     path = f"{of_ids}/assets.extra/tf_serving_warmup_requests"
     assert len(list(tfrecord.read_records(path))) == 2
@@ -138,7 +137,7 @@ def test_examples_are_answered_as_by_the_original(finished, asked, tmp_path):
     request = {"a": ("serving_default", {"examples": records})}
     answers = served(version, request, tmp_path, has_text=False)
     assert list(answers) == [("a", "probabilities")]
-    close(answers["a", "probabilities"], wanted)
+    rounding.assert_equal(answers["a", "probabilities"], wanted)
 
 
 def test_the_default_takes_texts(finished):

@@ -15,7 +15,6 @@ from tests.support.serving_support import (
     LABELS,
     LENGTH,
     TEXTS,
-    close,
     examples_of,
     finished_run,
     inputs_of,
@@ -78,17 +77,18 @@ def test_texts_ids_and_records_give_the_predictions(served, goldens, count):
     if kind == "tagging":
         mask = rows["input_mask"][:, :, np.newaxis]
     for answer in rows_answers:
-        close(values_of(answer), wanted * mask)
+        rounding.assert_equal(values_of(answer), wanted * mask)
     inputs = {k: tf.constant(v) for k, v in inputs_of(kind, examples).items()}
     if kind != "tagging":
-        close(values_of(signatures["serve_text"](**inputs)), wanted)
+        answer = signatures["serve_text"](**inputs)
+        rounding.assert_equal(values_of(answer), wanted)
         return
     answer = signatures["serve_words"](**inputs)
     lengths = [len(example.words) for example in examples]
     assert answer["num_words"].numpy().tolist() == lengths
     by_sentence = words_of_rows(wanted, rows["label_mask"], lengths)
     for got, sentence in zip(values_of(answer), by_sentence, strict=True):
-        close(got[: len(sentence)], sentence)
+        rounding.assert_equal(got[: len(sentence)], sentence)
         assert not got[len(sentence) :].any()
 
 
@@ -115,7 +115,7 @@ def test_labels_travel_inside(served, goldens):
     mask = rows["label_mask"] if kind == "tagging" else np.ones(len(best))
     here = mask == 1
     np.testing.assert_array_equal(got[here], np.array(labels)[best][here])
-    close(answer["score"].numpy()[here], wanted.max(-1)[here])
+    rounding.assert_equal(answer["score"].numpy()[here], wanted.max(-1)[here])
     if kind == "choice":
         np.testing.assert_array_equal(answer["choice"], best)
 
