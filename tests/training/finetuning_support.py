@@ -9,10 +9,10 @@ from modeling import BertConfig, TaskModel
 from tests.support import fork_server
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import assert_same_checkpoint
+from tests.training.support import recorded_metrics
 from training.config.finetuning_options import ClassifierOptions
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
-from training.loop import trainer
 from training.runs import classifier
 from training.start.source import Source
 from training.start.start import Start
@@ -116,31 +116,16 @@ def stopped_and_resumed(make_run, options, train_files, stop):
     return last
 
 
-def record_losses(monkeypatch):
-    """The list that the losses of all further steps are added to."""
-    losses = []
-    run_steps = trainer.Trainer.run_steps
-
-    def recorded(self, *args, **kwargs):
-        metrics = run_steps(self, *args, **kwargs)
-        at = self._steps.metric_names.index("loss")
-        losses.extend(metrics[:, at, 0] / metrics[:, at, 1])
-        return metrics
-
-    monkeypatch.setattr(trainer.Trainer, "run_steps", recorded)
-    return losses
-
-
-def losses_with_and_without(flag, make_run, options, train_files, monkeypatch):
+def losses_with_and_without(flag, make_run, options, train_files):
     """The losses with a flag of the training and without, without dropout."""
     found = []
     for value in (True, False):
         folder = f"{options.train.output_dir}/{value}"
         run = make_run(options.replace(**{flag: value}, output_dir=folder))
         run.model._head_dropout = 0.0
-        with monkeypatch.context() as patch:
-            found.append(record_losses(patch))
+        with recorded_metrics() as metrics:
             run.train(train_files)
+        found.append(metrics["loss"])
     return found
 
 

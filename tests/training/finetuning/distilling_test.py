@@ -26,9 +26,9 @@ from tests.training.finetuning_support import (
     Stopped,
     on_one_and_two_devices,
     options_of,
-    record_losses,
     stop_at,
 )
+from tests.training.support import recorded_metrics
 from training.config.distill_options import DistillOptions
 from training.config.finetuning_options import TrialOptions
 from training.finetuning import distilling
@@ -66,10 +66,9 @@ def student(goldens, finished_classifier, tmp_path_factory):
     options = student_of(
         goldens, folder, finished_classifier, unlabeled_file=str(more)
     )
-    with pytest.MonkeyPatch.context() as patch:
-        losses = record_losses(patch)
+    with recorded_metrics() as metrics:
         classifier.run(options)
-    return folder / "out", options, len(losses)
+    return folder / "out", options, len(metrics["loss"])
 
 
 def test_records_have_the_teachers_logits(student, finished_classifier):
@@ -102,9 +101,9 @@ def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
         given=frozenset(["do_train"]),
     )
     never(monkeypatch)
-    losses = record_losses(monkeypatch)
-    assert classifier.run(later).step == 12
-    assert len(losses) == 4  # it went on
+    with recorded_metrics() as metrics:
+        assert classifier.run(later).step == 12
+    assert len(metrics["loss"]) == 4  # it went on
     described = json.loads((tmp_path / "out/task.json").read_text())
     taught = options.distillation.remembered.items()
     assert described["distillation"].items() >= taught
@@ -241,7 +240,7 @@ def test_sentences_of_conll_are_added_too(tmp_path):
 @pytest.mark.parametrize(
     "kind", ["pair", "regression", "multilabel", "choice", "tagging"]
 )
-def test_every_kind_learns_from_a_teacher(goldens, tmp_path, kind, monkeypatch):
+def test_every_kind_learns_from_a_teacher(goldens, tmp_path, kind):
     write_table(tmp_path / "data", kind)
     teacher = options_of(goldens, tmp_path, kind, CLASSIFIER, do_predict=False)
     classifier.run(teacher)
@@ -255,8 +254,9 @@ def test_every_kind_learns_from_a_teacher(goldens, tmp_path, kind, monkeypatch):
         num_train_epochs=30.0,
         unlabeled_file=str(tmp_path / "data/test.jsonl"),
     )
-    losses = record_losses(monkeypatch)
-    classifier.run(options)
+    with recorded_metrics() as metrics:
+        classifier.run(options)
+    losses = metrics["loss"]
     assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
 
 
@@ -270,8 +270,9 @@ def test_questions_learn_from_a_teacher(goldens, tmp_path, monkeypatch):
         teacher_dir=str(folder),
         distill_weight=1.0,
     )
-    losses = record_losses(monkeypatch)
-    questions.run(options)
+    with recorded_metrics() as metrics:
+        questions.run(options)
+    losses = metrics["loss"]
     assert 0 < losses[0] < 1 and np.isfinite(losses).all()
     # A second run in the folder finds all it needs.
     never(monkeypatch)
@@ -310,7 +311,6 @@ def train_a_student(goldens, out, device):
     write_table(out / "data", "tagging")
     options = options_of(goldens, out, "tagging", do_predict=False)
     classifier.run(options)
-    losses = record_losses(pytest.MonkeyPatch())
     student = options.replace(
         output_dir=str(out / "student"),
         teacher_dir=str(out / "out"),
@@ -318,8 +318,9 @@ def train_a_student(goldens, out, device):
         group_by_length=True,
         device=device,
     )
-    classifier.run(student)
-    return np.array(losses, float).tolist()
+    with recorded_metrics() as metrics:
+        classifier.run(student)
+    return metrics["loss"].tolist()
 
 
 @pytest.mark.all

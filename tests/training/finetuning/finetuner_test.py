@@ -14,11 +14,10 @@ from tests.training.finetuning_support import (
     make_options,
     make_run,
     on_one_and_two_devices,
-    record_losses,
     stopped_and_resumed,
     write_tagged,
 )
-from tests.training.support import assert_same_weights
+from tests.training.support import assert_same_weights, recorded_metrics
 from training.finetuning import finetuner
 from training.loop import rates
 
@@ -65,9 +64,9 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
         return rate(step - tf.cast(late, step.dtype), options)
 
     monkeypatch.setattr(rates, "learning_rate", golden_rate)
-    losses = record_losses(monkeypatch)
-    assert run.train(train_files) == 16
-    rounding.assert_equal(losses, golden["losses"])
+    with recorded_metrics() as metrics:
+        assert run.train(train_files) == 16
+    rounding.assert_equal(metrics["loss"], golden["losses"])
     got = {name: v.numpy() for name, v in run._weights.items()}
     want = {
         name.removeprefix("final/"): value
@@ -89,7 +88,7 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     ],
 )
 def test_trimmed_training_equals_untrimmed(
-    goldens, tmp_path, kind, micro_batches, monkeypatch
+    goldens, tmp_path, kind, micro_batches
 ):
     num_labels = 1 if kind == "regression" else 3
     train_files = write_records(
@@ -108,9 +107,7 @@ def test_trimmed_training_equals_untrimmed(
         runs.append(make_run(options, kind, num_labels))
         return runs[-1]
 
-    both = losses_with_and_without(
-        "trim_batches", make, options, train_files, monkeypatch
-    )
+    both = losses_with_and_without("trim_batches", make, options, train_files)
     assert len(both[0]) == 4  # int(19 / 8 * 2)
     rounding.assert_equal(*both, rtol=rounding.EQUAL)
     (results, scores), (whole, whole_scores) = (
@@ -178,12 +175,10 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
 
 
 @pytest.mark.all
-def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
+def test_xla_gives_the_same_steps(goldens, tmp_path):
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
     options = make_options(goldens, tmp_path, learning_rate=1e-4)
-    found = losses_with_and_without(
-        "xla", make_run, options, train_files, monkeypatch
-    )
+    found = losses_with_and_without("xla", make_run, options, train_files)
     rounding.assert_equal(*found)
 
 
@@ -211,12 +206,12 @@ def train_and_score(goldens, out, device):
     options = make_options(goldens, out / "run", device=device, **changes)
     run = make_run(options, "tagging", 3)
     run.model._head_dropout = 0.0
-    losses = record_losses(pytest.MonkeyPatch())
     files = write_tagged(out)
-    run.train(files)
+    with recorded_metrics() as metrics:
+        run.train(files)
     results, scores = run.evaluate(files)
     return {
-        "losses": np.array(losses, float).tolist(),
+        "losses": metrics["loss"].tolist(),
         "results": results,
         "scores": scores.loss.tolist(),
         "labels": scores.labels.sum(axis=1).tolist(),

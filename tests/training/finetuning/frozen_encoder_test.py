@@ -14,10 +14,10 @@ from tests.training.finetuning_support import (
     on_one_and_two_devices,
     open_start,
     options_of,
-    record_losses,
     stopped_and_resumed,
     write_tagged,
 )
+from tests.training.support import recorded_metrics
 from training.finetuning import finetuner
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.runs import classifier
@@ -90,7 +90,7 @@ def test_what_makes_it_faster_gives_the_same_steps(
         gradient_accumulation_steps=micro_batches,
     )
     found = losses_with_and_without(
-        flag, make_run, options, write_tagged(tmp_path), monkeypatch
+        flag, make_run, options, write_tagged(tmp_path)
     )
     rounding.assert_equal(*found, rtol=rounding.EQUAL)
 
@@ -101,10 +101,10 @@ def train_and_score(goldens, out, device):
     changes = {"num_train_epochs": 1.0, "device": device}
     run = make_run(make_options(goldens, out / "run", **changes))
     run.model._head_dropout = 0.0
-    losses = record_losses(pytest.MonkeyPatch())
     files = write_tagged(out)
-    run.train(files)
-    return np.array(losses, float).tolist(), run.evaluate(files)[0]
+    with recorded_metrics() as metrics:
+        run.train(files)
+    return metrics["loss"].tolist(), run.evaluate(files)[0]
 
 
 @pytest.mark.all

@@ -12,7 +12,6 @@ from data.squad import windows
 from data.storage import files
 from tests.data.squad import support
 from tests.support import rounding
-from tests.training.finetuning_support import record_losses
 from tests.training.squad_support import (
     make_options,
     questions_of,
@@ -20,6 +19,7 @@ from tests.training.squad_support import (
     run,
     same_answers,
 )
+from tests.training.support import recorded_metrics
 from training.finetuning import answers
 from training.finetuning.finetuner import Finetuning
 from training.loop import trainer
@@ -85,8 +85,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
 
     monkeypatch.setattr(TrainSteps, "_gradients", seen)
     for trim in (True, False):
-        with monkeypatch.context() as patch:
-            losses = record_losses(patch)
+        with recorded_metrics() as metrics:
             run(
                 goldens,
                 tmp_path / str(trim),
@@ -97,7 +96,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
                 trim_batches=trim,
                 group_by_length=True,
             )
-        found.append(losses)
+        found.append(metrics["loss"])
         if trim:
             # The window of the short paragraph is cut, exactly or to 24.
             assert min(filter(None, lengths)) <= 24 < max(filter(None, lengths))
