@@ -29,16 +29,6 @@ def read(path):
     return json.loads(path.read_text("utf-8"))
 
 
-def golden_flags(goldens, version):
-    squad = goldens / "squad"
-    return [
-        f"--train_file={squad}/train-{version}.json",
-        f"--predict_file={squad}/dev-{version}.json",
-        f"--init_checkpoint={squad}/finetuned_{version}",
-        f"--version_2_with_negative={version == 'v2.0'}",
-    ]
-
-
 @pytest.fixture(scope="module")
 def answered(goldens, tmp_path_factory):
     """The original's model asked on 2.0, with everything that is written."""
@@ -46,7 +36,10 @@ def answered(goldens, tmp_path_factory):
     done = run(
         goldens,
         folder,
-        *golden_flags(goldens, "v2.0"),
+        f"--train_file={goldens}/squad/train-v2.0.json",
+        f"--predict_file={goldens}/squad/dev-v2.0.json",
+        f"--init_checkpoint={goldens}/squad/finetuned_v2.0",
+        "--version_2_with_negative",
         "--do_predict",
         "--find_null_threshold",
         "--write_html",

@@ -51,16 +51,6 @@ KINDS = (
 )
 
 
-def serving_of(goldens, folder, kind):
-    """A small model."""
-    if kind == "span":
-        return span_serving(goldens)
-    if kind == "pretraining":
-        return pretrained(goldens)
-    finished_run(goldens, folder, kind, kind == "classification")
-    return saved_model.load(str(folder))
-
-
 def requests_of(kind):
     """Requests of one or two rows; a client has padded the shorter one."""
     rng = np.random.default_rng(1)
@@ -112,10 +102,17 @@ def check_answers(got, wanted, mask):
 
 @pytest.fixture(scope="module", params=KINDS)
 def served(request, goldens, tmp_path_factory):
-    """Kind, and its functions."""
+    """Kind of a small model, and its functions."""
     kind = request.param
-    folder = tmp_path_factory.mktemp(kind)
-    return kind, serving_of(goldens, folder, kind).signatures
+    if kind == "span":
+        serving = span_serving(goldens)
+    elif kind == "pretraining":
+        serving = pretrained(goldens)
+    else:
+        folder = tmp_path_factory.mktemp(kind)
+        finished_run(goldens, folder, kind, kind == "classification")
+        serving = saved_model.load(str(folder))
+    return kind, serving.signatures
 
 
 def test_padding_of_the_server_changes_no_answer(served):
