@@ -87,7 +87,7 @@ def load_tokenizer(
 def fill(
     options: Settings,
     needed: Collection[str] = tuple(FILES),
-    configure: Callable[[BertConfig], BertConfig] | None = None,
+    configure: Callable[[BertConfig], BertConfig] = lambda config: config,
     kinds: Collection[str] = (),
 ) -> tuple[Any, Source, Description | None]:
     """Finds what the command leaves out.
@@ -205,7 +205,7 @@ def find(
     output_dir: str | None,
     source: Source,
     needed: Collection[str] = tuple(FILES),
-    configure: Callable[[BertConfig], BertConfig] | None = None,
+    configure: Callable[[BertConfig], BertConfig] = lambda config: config,
 ) -> dict[str, str | None]:
     """Finds vocabulary and configuration in output_dir or beside weights.
 
@@ -252,16 +252,14 @@ def _require_same(
     flag: str,
     in_run: str,
     beside: str,
-    configure: Callable[[BertConfig], BertConfig] | None,
+    configure: Callable[[BertConfig], BertConfig],
 ) -> None:
     """Refuses a run and a checkpoint that contradict each other."""
     if flag == "vocab_file":
         difference = vocabulary.difference(in_run, beside)
     else:
         configs = map(BertConfig.from_json_file, (in_run, beside))
-        if configure:
-            configs = map(configure, configs)
-        difference = "; ".join(changes(*configs))
+        difference = "; ".join(changes(*map(configure, configs)))
     if difference:
         raise ValueError(
             f"--{flag} is not given, and what is found contradicts itself: "
