@@ -20,14 +20,15 @@ _MOST_SHOWN = 5  # new rows
 _ANY_DATA = {"labels": None, "examples_sha256": None}
 
 
-def score(train: RecordFiles, scorer: TaskScorer) -> Results:
+def score(train: RecordFiles | None, scorer: TaskScorer) -> Results:
     """Scores the model of --init_checkpoint if it has any of the labels.
 
     A label that it does not have is never predicted. Also logs which rows it
-    was not trained on. Returns {} if it has none of the labels, or is of
-    another kind of task.
+    was not trained on. Returns {} if nothing is trained (`train` is None), if
+    it has none of the labels, or is of another kind of task.
     """
-    if not (first := scorer.finetuning.first):
+    first = scorer.finetuning.first
+    if not (first and train):
         return {}
     folder = first.path
     if not files.is_folder(folder):

@@ -243,9 +243,7 @@ class Run:
         options, task = self.options, self.task
         model = self._make_model()
         scorer = TaskScorer(model, task, inputs.dev)
-        before = {}
-        if options.do_train:
-            before = earlier_model.score(inputs.train, scorer)
+        before = earlier_model.score(inputs.train, scorer)
         best, dev = self._best, inputs.dev.values()
         step = best.train(model, scorer.write, inputs.train, dev)
         if options.eval_checkpoints != "last":
