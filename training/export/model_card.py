@@ -43,8 +43,6 @@ def text(
     sample = exported[name][1]
     if name == "serve_ids":  # a row may have any length
         sample = {n: x[..., :_SHOWN].tolist() for n, x in sample.items()}
-    # A quote inside a quoted string of the shell.
-    body = requests.rest_body(name, sample).replace("'", "'\\''")
     has_text = "serve_text" in exported
     return _CARD.read_text("utf-8").format(
         title=serving.description.task_name,
@@ -57,7 +55,8 @@ def text(
         imports=_IMPORT if has_text else "",
         name=name,
         version=version,
-        body=body,
+        # A quote inside a quoted string of the shell.
+        body=requests.rest_body(name, sample).replace("'", "'\\''"),
         sample=sample,
         signatures="\n".join(table),
     )

@@ -215,9 +215,8 @@ class Serving(abc.ABC):
         The graph refuses rows and ids that the embedding tables do not have.
         """
         needed, most = trimmed(rows), self.config.max_position_embeddings
-        length = tf.shape(needed["input_ids"])[-1]
         long = f"input_ids has rows of over {most} wordpieces; shorten them."
-        checks = [(length <= most, long)]
+        checks = [(tf.shape(needed["input_ids"])[-1] <= most, long)]
         for name, limit in limits_of(self.config).items():
             ids = needed[name]
             is_good = tf.reduce_all((ids >= 0) & (ids < limit))

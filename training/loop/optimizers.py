@@ -108,13 +108,12 @@ class AdamWeightDecay:
         }
         slots, count = [*self.slots.values()], len(variables)
         self._m, self._v = slots[:count], slots[count:]
-        num_replicas = tf.distribute.get_strategy().num_replicas_in_sync
         self._compiles = compiles
         # On a GPU a scatter adds in no fixed order, and `tf.unique` waits for
         # the host.
         self.takes_slices = (
             compiles
-            and num_replicas == 1
+            and tf.distribute.get_strategy().num_replicas_in_sync == 1
             and not skips_overflow
             and not kernels.has_gpu()
             and getattr(self.new_values, "accepts_rows", False)

@@ -245,12 +245,11 @@ def _rows_of(
     read = user.UserTable("", **{**options, "dev_share": None}).files
     columns = [*read.columns, read.label, read.id_column]
     columns = [column.name for column in filter(None, columns)]
-    label = read.label.name
     return {
         name: python_rows.rows_of(
             table,
             columns,
-            may_lack=[label] if name == "test" else (),
+            may_lack=[read.label.name] if name == "test" else (),
             drops=options.get("drop_missing", False),
             name=name,
         )

@@ -95,7 +95,6 @@ class Answers(Inference):
                 length=lambda query: 0,  # all are padded to the same length
                 batch_size=self._options.eval_batch_size,
                 done=progress.advance,
-                strategy=self._strategy,
             )
         lines = [json.dumps(x, ensure_ascii=False) + "\n" for x in answers]
         path = os.path.join(self._options.train.output_dir, RESULTS)

@@ -66,7 +66,6 @@ class Run:
         check_outputs(options.output_dir, inputs, names)
         # The encoder computes in parts, because every example is compared with
         # all others of its batch.
-        num_parts = options.finetuning.train.gradient_accumulation_steps
         self._start = Start(
             options.finetuning.replace(gradient_accumulation_steps=1),
             *(config, source),
@@ -76,7 +75,7 @@ class Run:
                 loss=options.loss,
                 num_texts=len(options.train_columns),
                 scale=options.similarity_scale,
-                num_parts=num_parts,
+                num_parts=options.finetuning.train.gradient_accumulation_steps,
             ),
             trains=options.do_train,
             heads=(),

@@ -121,8 +121,7 @@ def _draw(
     row = next(islice(_rows(options, tokenizer), line, None))
     maps = extractor.attention(row, options.attention_layer)
     heads = range(len(maps)) if head is None else [head]
-    config = extractor.model.config
-    number = options.attention_layer % config.num_hidden_layers
+    number = options.attention_layer % extractor.model.config.num_hidden_layers
     attention_picture.draw(
         options.attention_png,
         maps[list(heads)],
