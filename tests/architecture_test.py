@@ -37,9 +37,9 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_352,
-    "training": 10_809,
-    "modeling": 3_860,
+    "data": 9_347,
+    "training": 10_794,
+    "modeling": 3_858,
     "studies": 1_371,
     "demo": 381,
     "programs": 716,
