@@ -76,6 +76,8 @@ def load_tokenizer(
     vocabulary.require_tokens(vocab, tokens, path)
     vocabulary.require_size(vocab, path, config.vocab_size, config_file)
     vocabulary.warn_of_case(vocab, path, lower)
+    # Differs from the original: it reads any vocabulary, so that ids may stand
+    # for other words than in training.
     folders = [options.find("output_dir")]
     if source.folder and source.folder.vocab_file == path:
         folders.append(source.folder.path)
