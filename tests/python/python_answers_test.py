@@ -142,7 +142,7 @@ def test_a_user_s_functions_may_run_eagerly(finished):
 
 
 def test_texts_of_another_form_than_the_model_s_are_refused(finished):
-    # task_signatures_test has a model of pairs.
+    # predictor_test has a model of pairs.
     single, _ = finished("multilabel", False)
     with pytest.raises(ValueError, match=r"texts\[1\] is \('a', 'b'\), expec"):
         single.predict(["a", ("a", "b")])

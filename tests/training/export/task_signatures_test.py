@@ -9,7 +9,6 @@ import tensorflow as tf
 from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records.feature_spec import encode_examples
-from tests.support import rounding
 from tests.support.serving_support import (
     INPUTS,
     LABELS,
@@ -210,29 +209,6 @@ def test_rows_may_be_of_any_length(classifier, goldens):
     for name, x in classifier["serving_default"](**short).items():
         got = classifier["serving_default"](**long)[name].numpy()
         np.testing.assert_array_equal(got, x.numpy())
-
-
-@pytest.mark.parametrize(
-    "text", ["a", ("a",), ("a", "b", "c"), (1, "b"), ("a", None), ("a", ["b"])]
-)
-def test_texts_of_another_form_are_refused(classifier, text):
-    with pytest.raises(ValueError, match=r"texts\[1\] is .*, expected text_a"):
-        Predictor(classifier).predict([("a", "b"), text])
-
-
-def test_a_lone_text_is_no_list_of_letters(classifier):
-    pairs = Predictor(classifier)
-    with pytest.raises(ValueError, match="'a text', a str, expected a list"):
-        pairs.predict("a text")
-    with pytest.raises(ValueError, match="batch_size is 0, expected 1 or more"):
-        pairs.predict([("a", "b")], batch_size=0)
-    assert pairs.predict([]) == []
-
-
-def test_half_a_character_is_none(classifier):
-    texts = [("a \ud800b", "c"), ("a b", "c")]
-    odd, plain = Predictor(classifier).predict(texts)
-    assert odd["score"] == pytest.approx(plain["score"], abs=rounding.ONE_SUM)
 
 
 ONES, LONG = np.ones((2, 4)), np.ones((1, 129))
