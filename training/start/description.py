@@ -7,7 +7,6 @@ end. Later commands in the folder read it, see `remembered`, and keep it.
 import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 from absl import logging
@@ -378,7 +377,10 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
             return "."
         return prefix.removeprefix(os.path.join(output_dir, ""))
     for resolve in (os.path.abspath, os.path.realpath):
-        place, folder = (Path(resolve(x)) for x in (prefix, output_dir))
-        if place.is_relative_to(folder):
-            return str(place.relative_to(folder))
+        place, folder = map(resolve, (prefix, output_dir))
+        if place == folder:
+            return "."
+        inside = place.removeprefix(os.path.join(folder, ""))
+        if inside != place:
+            return inside
     return os.path.abspath(prefix)
