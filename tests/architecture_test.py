@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_347,
-    "training": 10_794,
+    "training": 10_796,
     "modeling": 3_858,
     "studies": 1_371,
     "demo": 381,

@@ -9,6 +9,7 @@ import tensorflow as tf
 from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records.feature_spec import encode_examples
+from tests.support import rounding
 from tests.support.serving_support import (
     INPUTS,
     LABELS,
