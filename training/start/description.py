@@ -13,7 +13,6 @@ from absl import logging
 
 from data import settings
 from data.finetuning.long_text import LongTextOptions
-from data.records import reuse
 from data.squad import window_options
 from data.storage import files
 from data.storage.json_files import find_json, write_json
@@ -260,7 +259,7 @@ def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
 def require_vocabulary(folder: str, tokenizer: FullTokenizer) -> None:
     """Raises ValueError if the run in a folder has another vocabulary."""
     made_from = CheckpointManager(folder).made_from()
-    now = reuse.tokenizer_facts(tokenizer)["vocab_sha256"]
+    now = vocabulary.sha256(tokenizer.vocab)
     if made_from.get("vocab_sha256", now) != now:
         raise ValueError(
             f"--vocab_file: not the vocabulary that the model in {folder} was "
