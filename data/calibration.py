@@ -178,16 +178,14 @@ def _answers_above(scores: np.ndarray, is_right: np.ndarray) -> list[dict]:
 
 def as_text(told: dict[str, Any]) -> str:
     """The `figures` as tables for the log."""
-    thresholds = [["label", "threshold", "f1"]]
-    for label, values in told["thresholds"].items():
-        thresholds.append([label, *(f"{x:.4f}" for x in values.values())])
-    text = (
-        f"temperature {told['temperature']:.4f}, log loss "
-        f"{told['log_loss']['before']:.4f} -> {told['log_loss']['after']:.4f}"
-        f"\n{tables.aligned(thresholds)}"
-    )
-    rows = [["answer only above", "coverage", "accuracy"]]
-    for above, *shares in map(dict.values, told.get("answers_above", ())):
-        shown = ("none" if x is None else f"{x:.4f}" for x in shares)
-        rows.append([f"{above:.2f}", *shown])
-    return text + (f"\n{tables.aligned(rows)}" if rows[1:] else "")
+    before, after = told["log_loss"].values()
+    lines = [
+        f"temperature {told['temperature']:.4f}, log loss {before:.4f} -> "
+        f"{after:.4f}"
+    ]
+    rows = [[label, *x.values()] for label, x in told["thresholds"].items()]
+    lines.append(tables.aligned([["label", "threshold", "f1"], *rows]))
+    if rows := [[*x.values()] for x in told.get("answers_above", ())]:
+        head = ["answer only above", "coverage", "accuracy"]
+        lines.append(tables.aligned([head, *rows]))
+    return "\n".join(lines)

@@ -50,12 +50,11 @@ def _rows(rows: Iterable[Sequence[str]]) -> str:
 
 def _filled(filling: Filling) -> list[str]:
     sentence, word, best = filling
-    known = {word.lower(), word}
     shown = []
     for piece, p in best:
-        text = html.escape(piece)
-        text = f"<b>{text}</b>" if piece in known else text
-        shown.append(f"{text} {p:.0%}")
+        is_right = piece in (word.lower(), word)
+        cell = "<b>{}</b> {:.0%}" if is_right else "{} {:.0%}"
+        shown.append(cell.format(html.escape(piece), p))
     return [html.escape(sentence), " &nbsp; ".join(shown), html.escape(word)]
 
 

@@ -113,9 +113,8 @@ class TextEncoder(keras.layers.Layer):
 
     def get_config(self):
         """Returns the constructor's arguments, all wordpieces among them."""
-        pieces = [""] * (1 + max(i for _, i in self._vocab))
-        for token, i in self._vocab:
-            pieces[i] = token
+        tokens = {i: token for token, i in self._vocab}
+        pieces = [tokens.get(i, "") for i in range(1 + max(tokens))]
         return super().get_config() | {
             "vocab": pieces,
             "max_seq_length": self.max_seq_length,

@@ -22,7 +22,6 @@ _SEED = re.compile(r"-?seed\d+")
 # evaluation's loss but for the weights of its batches.
 _LEFT_OUT = re.compile(r"/sec|learning_rate|global_step|^eval_loss$")
 _COLUMNS = 3
-_COLORS = 10  # of matplotlib's C0, C1, ..., which are easily told apart
 _DPI = 110
 
 
@@ -82,22 +81,20 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
     rows, columns = math.ceil(len(tags) / _COLUMNS), min(len(tags), _COLUMNS)
     size = 4.5 * columns, 3.2 * rows + 0.6
     figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False)
     names = dict.fromkeys(name for name, _ in runs)
-    colors = {name: f"C{i}" for i, name in enumerate(names)}
-    if len(colors) > _COLORS:
-        palette = matplotlib.colormaps["turbo"].resampled(len(colors))
-        colors = {name: palette(i) for i, name in enumerate(names)}
-    for axis, tag in zip(panels.flat, tags, strict=False):
+    palette = matplotlib.colormaps["tab10"]
+    if len(names) > palette.N:
+        palette = matplotlib.colormaps["turbo"].resampled(len(names))
+    colors = {name: palette(i) for i, name in enumerate(names)}
+    for place, tag in enumerate(tags, start=1):
+        axis = figure.add_subplot(rows, columns, place)
         axis.set_title(tag, fontsize="medium")
         for (name, part), curves in runs.items():
             if tag in curves:
                 _draw_curves(axis, curves[tag], name, part, colors[name])
         axis.set_xlabel("step")
         axis.grid(alpha=0.3)
-    for axis in panels.flat[len(tags) :]:
-        axis.set_visible(False)
-    lines = {x.get_label(): x for axis in panels.flat for x in axis.get_lines()}
+    lines = {x.get_label(): x for axis in figure.axes for x in axis.get_lines()}
     figure.legend(lines.values(), lines, loc="outside lower center")
     save(figure, path)
     return tags

@@ -216,8 +216,7 @@ def given_weights(folder: str) -> str | None:
 def read_description(folder: str) -> dict[str, Any] | None:
     """Returns the content of `task.json`, or None; refuses a damaged one."""
     path = os.path.join(folder, DESCRIPTION)
-    names = "kind", "weights", "model"
-    content = find_json(path, names, REMEDY)
+    content = find_json(path, ("kind", "weights", "model"), REMEDY)
     if content and not (
         isinstance(content["weights"], str)
         and isinstance(content["model"], dict)
@@ -309,9 +308,11 @@ def _theirs(folder: str) -> ModelFolder:
     )
 
 
-def beside(prefix: str) -> str:
-    """Returns the folder that describes a checkpoint."""
-    folder = os.path.dirname(prefix)
+def beside(weights: str) -> str:
+    """Returns the folder that describes weights; of Hugging Face, itself."""
+    if not _is_prefix(weights):
+        return weights
+    folder = os.path.dirname(weights)
     parent, name = os.path.split(folder)
     # A model's own folder may have this name, too.
     if name == BEST and not files.first_of([CONFIG], folder):

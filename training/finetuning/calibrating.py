@@ -12,7 +12,6 @@ from absl import logging
 
 from data.calibration import Calibration
 from data.settings import first_change
-from data.storage import files
 from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
 from modeling.checkpoints import model_folder, tf1
@@ -79,9 +78,7 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
     the default one if there is none of these weights, which a warning says if
     there is one of others. Raises ValueError if the file is damaged.
     """
-    is_folder = files.is_folder(weights)
-    other = weights if is_folder else model_folder.beside(weights)
-    for place in dict.fromkeys((folder, other)):
+    for place in dict.fromkeys((folder, model_folder.beside(weights))):
         path = os.path.join(place, model_folder.CALIBRATION)
         saved = find_json(path, _NAMES, _REMEDY)
         if saved and saved["weights"] == _id_of(model):

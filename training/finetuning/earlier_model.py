@@ -30,9 +30,7 @@ def score(train: RecordFiles | None, scorer: TaskScorer) -> Results:
     first = scorer.finetuning.first
     if not (first and train):
         return {}
-    folder = first.path
-    if not files.is_folder(folder):
-        folder = model_folder.beside(folder)
+    folder = model_folder.beside(first.path)
     trained = os.path.join(folder, "train.tf_record")
     if before := reuse.num_examples(trained):
         path = train.paths[0]
