@@ -75,10 +75,10 @@ def get_task(name: str, data_dir: str | None, **options: Any) -> Task:
     if data_dir or (tfds is None and any(map(options.get, FILES))):
         return make_task(key, data_dir or "", options)
     if tfds is None:
-        is_named = " or a file (--test_file)," if FILES[0] in known else ""
+        named = f" or files (--{', --'.join(FILES)})," * (FILES[0] in known)
         raise ValueError(
             f"--task_name={name}: give --data_dir, the folder of its files,"
-            f"{is_named} or --tfds."
+            f"{named} or --tfds."
         )
     return make_tfds_task(key, tfds, folder, options)
 
