@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from data.storage import files, manifests
 from data.storage.json_files import read_json, require_names, write_json
@@ -50,41 +51,32 @@ class Index:
         Questions are float32 [Q, W]; empty texts are not found. The highest
         score is first, of equal ones the first row.
         """
-        questions, at_once = unit(questions), max(1, _SCORES // _ROWS)
+        questions, at_once = unit(questions), _SCORES // _ROWS
         for start in range(0, len(questions), at_once):
             part = questions[start : start + at_once]
-            nothing = np.zeros(0, np.float32), np.zeros(0, np.int64)
-            best = [nothing] * len(part)
-            for first in range(0, len(self.vectors), _ROWS):
-                rows = slice(first, first + _ROWS)
-                block = np.asarray(self.vectors[rows])
-                scores = part @ (block if self.is_unit else unit(block)).T
-                scores[:, self._is_empty[rows]] = -np.inf
-                best = [
-                    _better(*found, row, first, k)
-                    for found, row in zip(best, scores, strict=True)
-                ]
-            for scores, places in best:
-                found = zip(scores.tolist(), places.tolist(), strict=True)
+            firsts = range(0, len(self.vectors), _ROWS)
+            blocks = [self._nearest(part, first, k) for first in firsts]
+            scores, rows = map(np.hstack, zip(*blocks, strict=True))
+            order = np.argsort(-scores, kind="stable")[:, :k]
+            scores = np.take_along_axis(scores, order, axis=1).tolist()
+            rows = np.take_along_axis(rows, order, axis=1).tolist()
+            for found in zip(scores, rows, strict=True):
                 yield [
                     {"score": score, "row": row, "text": self.texts[row]}
-                    for score, row in found
+                    for score, row in zip(*found, strict=True)
+                    if score > -np.inf
                 ]
 
-
-def _better(
-    scores: np.ndarray, places: np.ndarray, row: np.ndarray, first: int, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Adds a block's scores to the best ones; keeps k."""
-    least = scores[-1] if len(scores) == k else -np.inf
-    new = np.flatnonzero(row > least)
-    if len(new) > k:
-        # What is equal to the k-th best is kept: the first place counts.
-        new = new[row[new] >= np.partition(row[new], -k)[-k]]
-    scores = np.concatenate([scores, row[new]])
-    places = np.concatenate([places, new + first])
-    order = np.lexsort((places, -scores))[:k]
-    return scores[order], places[order]
+    def _nearest(
+        self, questions: np.ndarray, first: int, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The highest scores of a block of vectors, and their rows, [Q, k]."""
+        block = slice(first, first + _ROWS)
+        vectors = np.asarray(self.vectors[block])
+        scores = questions @ (vectors if self.is_unit else unit(vectors)).T
+        scores[:, self._is_empty[block]] = -np.inf
+        best, places = tf.math.top_k(scores, min(k, len(vectors)))
+        return best.numpy(), first + places.numpy()
 
 
 def write_facts(
@@ -117,12 +109,14 @@ def _sample_of(vectors: np.ndarray) -> str:
 
 
 def files_of(path: str) -> list[str]:
-    """Returns the files that an index needs beside its vectors."""
-    facts = _read_facts(path)
-    return [manifests.path_of([path]), *_places_of_texts(path, facts)]
+    """Returns the files of an index."""
+    _, places = _read_facts(path)
+    return [path, manifests.path_of([path]), *places]
 
 
-def _read_facts(path: str) -> dict[str, Any]:
+def _read_facts(path: str) -> tuple[dict[str, Any], list[str]]:
+    """What an index was made from, and where its texts may be."""
+    files.require_file(path, "--index_file")
     manifest = manifests.path_of([path])
     if not files.exists(manifest):
         raise FileNotFoundError(
@@ -132,38 +126,32 @@ def _read_facts(path: str) -> dict[str, Any]:
     names = ("made_from", "texts", "count", "is_unit", "sample_sha256")
     facts = read_json(manifest, names, _AGAIN)
     names = ("file", "column", "sha256")
-    require_names(facts["texts"], f"{manifest}: texts", names, _AGAIN)
-    return facts
-
-
-def _places_of_texts(path: str, facts: Mapping[str, Any]) -> list[str]:
-    """Where an index's texts may be: they can be moved together."""
-    file = facts["texts"]["file"]
+    texts = require_names(facts["texts"], f"{manifest}: texts", names, _AGAIN)
+    # Both can be moved together.
+    file = texts["file"]
     beside = os.path.join(os.path.dirname(path), os.path.basename(file))
-    found = list(filter(files.exists, (file, beside)))
-    if not found:
+    places = list(filter(files.exists, (file, beside)))
+    if not places:
         raise FileNotFoundError(
             f"{file}, whose texts {path} has, is gone; put it back, or beside "
             f"the index, or {_AGAIN}."
         )
-    return found
+    return facts, places
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:
     """Opens an index; refuses one of another model, or of other texts."""
-    files.require_file(path, "index")
-    facts = _read_facts(path)
+    facts, places = _read_facts(path)
     if changed := manifests.changes(facts["made_from"], model):
         raise ValueError(
             f"--index_file={path} was made with another model or flag: "
             f"{'; '.join(changed)}. Give the same, or {_AGAIN}."
         )
     vectors = open_array(path, f"{path} is damaged; {_AGAIN}")
-    texts, places = facts["texts"], _places_of_texts(path, facts)
+    texts, made = facts["texts"], (facts["count"], facts["sample_sha256"])
     same = (x for x in places if files.sha256(x) == texts["sha256"])
-    file, count = next(same, None), facts["count"]
-    sample = facts["sample_sha256"]
-    if not file or (count, sample) != (len(vectors), _sample_of(vectors)):
+    file = next(same, None)
+    if not file or made != (len(vectors), _sample_of(vectors)):
         raise ValueError(f"{path} or {places[0]} was changed since; {_AGAIN}.")
     found = list(read_texts(file, texts["column"]))
     return Index(vectors, found, facts["is_unit"])

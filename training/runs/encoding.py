@@ -27,12 +27,11 @@ from training.vectors.texts import QUERY, TextVectors
 def run(options: EncodingOptions) -> None:
     """Encodes or searches, after checking that all inputs fit."""
     inputs = {}
-    for flag in ("input_file", "index_file"):
-        if path := getattr(options, flag):
-            files.require_file(path, f"--{flag}")
-            inputs[flag] = [path]
-    if index := options.index_file:
-        inputs["index_file"] += vector_index.files_of(index)
+    if path := options.input_file:
+        files.require_file(path, "--input_file")
+        inputs["input_file"] = [path]
+    if path := options.index_file:
+        inputs["index_file"] = vector_index.files_of(path)
     if options.output_file:
         outputs.check(inputs, {"output_file": [options.output_file]})
     vectors = make_model(options)
