@@ -4,7 +4,6 @@ Axes: N vectors, Q questions, W numbers of a vector, k found vectors.
 """
 
 import dataclasses
-import functools
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,9 +40,8 @@ class Index:
     texts: Sequence[str]
     is_unit: bool
 
-    @functools.cached_property
-    def _is_empty(self) -> np.ndarray:
-        return np.array([not text.strip() for text in self.texts], bool)
+    def __post_init__(self):
+        self._is_empty = np.array([not x.strip() for x in self.texts], bool)
 
     def search(self, questions: np.ndarray, k: int) -> Iterator[list[Found]]:
         """Yields the k texts of the highest cosine for each question.
@@ -57,19 +55,16 @@ class Index:
             firsts = range(0, len(self.vectors), _ROWS)
             blocks = [self._nearest(part, first, k) for first in firsts]
             scores, rows = map(np.hstack, zip(*blocks, strict=True))
-            order = np.argsort(-scores, kind="stable")[:, :k]
-            scores = np.take_along_axis(scores, order, axis=1).tolist()
-            rows = np.take_along_axis(rows, order, axis=1).tolist()
-            for found in zip(scores, rows, strict=True):
+            for values, places in zip(scores, rows, strict=True):
+                best = np.argsort(-values, kind="stable")[:k]
+                found = values[best].tolist(), places[best].tolist()
                 yield [
                     {"score": score, "row": row, "text": self.texts[row]}
                     for score, row in zip(*found, strict=True)
                     if score > -np.inf
                 ]
 
-    def _nearest(
-        self, questions: np.ndarray, first: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _nearest(self, questions: np.ndarray, first: int, k: int) -> tuple:
         """The highest scores of a block of vectors, and their rows, [Q, k]."""
         block = slice(first, first + _ROWS)
         vectors = np.asarray(self.vectors[block])
