@@ -29,10 +29,10 @@ class SentenceEncoder(Objective):
     them.
 
     A loss compares all examples of a batch, on all devices: each computes the
-    loss of the whole batch, and the gradient of its own vectors. It is the mean
-    over all sizes of the `form` (Matryoshka, arXiv:2205.13147). For `scale` see
-    `vector_losses`. Texts are encoded in `num_parts`, whose activations are
-    computed again for the gradient. `options` are arguments of `BertModel`.
+    loss of the whole batch. It is the mean over all sizes of the `form`
+    (Matryoshka, arXiv:2205.13147). For `scale` see `vector_losses`. Texts are
+    encoded in `num_parts`, whose activations are computed again for the
+    gradient. `options` are arguments of `BertModel`.
     """
 
     def __init__(
@@ -41,7 +41,6 @@ class SentenceEncoder(Objective):
         *,
         form: VectorForm | None = None,
         loss: str = "cosent",
-        num_texts: int = 2,
         scale: float = 20.0,
         num_parts: int = 1,
         **options: Any,
@@ -50,7 +49,6 @@ class SentenceEncoder(Objective):
         self.form = form or VectorForm()
         self.sizes = self.form.sizes(config.hidden_size)
         self._loss = vector_losses.get(loss)
-        self._num_texts = num_texts
         self._scale = scale
         self._num_parts = num_parts
 
@@ -74,21 +72,22 @@ class SentenceEncoder(Objective):
 
     def losses(self, batch, loss_weights, dropout_seed=None):
         """Computes a device's share of the loss; see `Objective`."""
-        seeds = split_seed(dropout_seed, self._num_texts)
+        count = sum(name.startswith("input_ids_") for name in batch)
+        seeds = split_seed(dropout_seed, count)
         parts = [self._texts(batch, *numbered) for numbered in enumerate(seeds)]
         parts += [batch[name] for name in ("label_ids",) if name in batch]
-        parts = _of_all_devices(parts)
-        losses = [self._loss_at(size, parts) for size in self.sizes]
+        replica = tf.distribute.get_replica_context()
+        if replica.num_replicas_in_sync > 1:
+            parts = [replica.all_gather(part, axis=0) for part in parts]
+        losses = []
+        for size in self.sizes:
+            cut = [part[:, :size] for part in parts]
+            vectors, targets = cut[:count], cut[count:] or [None]
+            losses.append(self._loss(vectors, *targets, self._scale))
         loss = tf.add_n(losses) / len(losses)
-        # The loop adds up the losses of all devices, and their gradients.
-        count = tf.distribute.get_replica_context().num_replicas_in_sync
-        return loss - tf.stop_gradient(loss) * (1.0 - 1.0 / count), {}
-
-    def _loss_at(self, size, parts):
-        """The loss of the first numbers of the vectors, and of the targets."""
-        parts = [part[:, :size] for part in parts]
-        vectors, targets = parts[: self._num_texts], parts[self._num_texts :]
-        return self._loss(vectors, *targets or [None], self._scale)
+        # The loop adds up the losses of all devices, as `all_gather` does with
+        # their gradients.
+        return loss / replica.num_replicas_in_sync, {}
 
     def _texts(self, batch, number, seed):
         """The vectors of the texts with a number, float32 [B, H]."""
@@ -98,22 +97,6 @@ class SentenceEncoder(Objective):
         return computed_in_parts(
             self.vectors, texts, seed, self._num_parts, self.bert.variables
         )
-
-
-def _of_all_devices(parts: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Gathers rows from all devices; only the own ones have a gradient."""
-    replica = tf.distribute.get_replica_context()
-    if replica.num_replicas_in_sync == 1:
-        return parts
-    size = tf.shape(parts[0])[0]
-    start = replica.replica_id_in_sync_group * size
-    everyone = replica.all_gather(
-        [tf.identity(tf.stop_gradient(x)) for x in parts], axis=0
-    )
-    return [
-        tf.concat([x[:start], own, x[start + size :]], axis=0)
-        for x, own in zip(everyone, parts, strict=True)
-    ]
 
 
 MODEL = SentenceEncoder

@@ -6,18 +6,14 @@ Source: CoSENT (Su, kexue.fm/archives/8847); `CoSENTLoss` of
   sentence-transformers.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
-from modeling.objectives.vector_losses.similarity import cosines
+from modeling.objectives.vector_losses.similarity import Vectors, cosines
 
 _NEVER = -1e12  # its exp is 0
 
 
-def loss(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
+def loss(vectors: Vectors, targets: tf.Tensor, scale: float) -> tf.Tensor:
     """log(1 + sum of exp(scale (cos_i - cos_j)) where score_i < score_j)."""
     scaled = scale * cosines(*vectors)
     differences = scaled[:, tf.newaxis] - scaled[tf.newaxis]

@@ -3,15 +3,11 @@
 Source: Sentence-BERT (arXiv:1908.10084), regression objective.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
-from modeling.objectives.vector_losses.similarity import cosines
+from modeling.objectives.vector_losses.similarity import Vectors, cosines
 
 
-def loss(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
+def loss(vectors: Vectors, targets: tf.Tensor, scale: float) -> tf.Tensor:
     """Mean of (cosine - score)^2; `scale` is not used."""
     return tf.reduce_mean(tf.square(cosines(*vectors) - targets[:, 0]))

@@ -3,7 +3,12 @@
 Axes: B rows, K numbers of a vector.
 """
 
+from collections.abc import Sequence
+
 import tensorflow as tf
+
+# The texts of an example by their number, [B, K] each.
+Vectors = Sequence[tf.Tensor]
 
 
 def unit(vectors: tf.Tensor) -> tf.Tensor:

@@ -9,16 +9,12 @@ to their principal axes and cut, which keeps their angles as well as any smaller
 size can.
 """
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
-from modeling.objectives.vector_losses.similarity import cosines
+from modeling.objectives.vector_losses.similarity import Vectors, cosines
 
 
-def loss(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
+def loss(vectors: Vectors, targets: tf.Tensor, scale: float) -> tf.Tensor:
     """Mean of 1 - cosine; `scale` is not used."""
     (own,) = vectors
     return 1.0 - tf.reduce_mean(cosines(own, targets))
