@@ -33,8 +33,6 @@ _POOLINGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 _REMEDY = "get the folder again"
-# Beside a model of vectors without its form, and the kind that says so.
-_DESCRIPTION, _KIND = "task.json", "vectors"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,8 +71,7 @@ class VectorForm:
             raise ValueError(
                 f"--vector_sizes has {wrong[0]}; it must be 1 to {hidden_size}."
             )
-        sizes = {hidden_size, *self.vector_sizes}
-        return tuple(sorted(sizes, reverse=True))
+        return tuple(dict.fromkeys((hidden_size, *self.vector_sizes)))
 
     def prompt(self, name: str | None = None) -> str:
         """Returns a prompt's text by its name; None = the default one.
@@ -117,7 +114,7 @@ class VectorForm:
                     f"{folder}: {_MODULES}, {_CONFIG} or {_POOLING}/config.json"
                     f" is damaged ({error}); {_REMEDY}."
                 ) from None
-        elif _read(folder, _DESCRIPTION).get("kind") == _KIND:
+        elif _read(folder, "task.json").get("kind") == "vectors":
             raise FileNotFoundError(
                 f"{folder} holds a model of vectors without {VECTOR_FORM}, "
                 f"which says how they are computed; {_AGAIN}."
@@ -174,21 +171,20 @@ def _read_theirs(folder: str) -> dict[str, Any]:
 def _pooling(folder: str, prompts: Mapping[str, str]) -> str:
     """The pooling that a folder's config.json names."""
     config, path = _read(folder, "config.json"), f"{folder}/config.json"
-    pooling = config.get("pooling_mode") or [
-        name for key, name in _POOLINGS.items() if config.get(key)
-    ]
-    pooling = [pooling] if isinstance(pooling, str) else pooling
-    if len(pooling) != 1 or pooling[0] not in VECTOR_POOLINGS:
+    named = [name for key, name in _POOLINGS.items() if config.get(key)]
+    modes = config.get("pooling_mode") or named or ["none"]
+    pooling = modes if isinstance(modes, str) else " and ".join(modes)
+    if pooling not in VECTOR_POOLINGS:
         raise ValueError(
-            f"{path} has the pooling {' and '.join(pooling) or 'none'}; here "
-            f"it can be {' or '.join(VECTOR_POOLINGS)}."
+            f"{path} has the pooling {pooling}; here it can be "
+            f"{' or '.join(VECTOR_POOLINGS)}."
         )
     if any(prompts.values()) and config.get("include_prompt") is False:
         raise ValueError(
             f"{path} has include_prompt: false, but here a prompt's wordpieces "
             "belong to the text; take a model with include_prompt: true."
         )
-    return pooling[0]
+    return pooling
 
 
 def read_max_seq_length(folder: str) -> int | None:
@@ -223,10 +219,9 @@ def write_theirs(folder: str, form: VectorForm, hidden_size: int) -> None:
     if form.vector_sizes:
         config["vector_sizes"] = form.vector_sizes
     texts = {"max_seq_length": form.max_seq_length, "do_lower_case": False}
-    contents = {f"{_POOLING}/config.json": pooling}
-    if form.normalize:
-        contents["2_Normalize/config.json"] = {}
-    contents |= {_TEXTS: texts, _CONFIG: config, _MODULES: modules}
+    contents = {f"{path}/config.json": {} for path in paths[1:]}
+    contents |= {f"{_POOLING}/config.json": pooling, _TEXTS: texts}
+    contents |= {_CONFIG: config, _MODULES: modules}
     for name, content in contents.items():
         json_files.write_json(os.path.join(folder, name), content)
 
