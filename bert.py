@@ -93,14 +93,11 @@ class Model(VectorMethods):
             self._vectors = found
             return
         import modeling
-        from training.start import description
         from training.vectors.texts import TextVectors
 
         if files.exists(folder):
             folder = files.absolute(folder)  # its files are read later, too
         self.loaded = loaded = modeling.load(folder, **options)
-        description.warn_if_unfinished(loaded.folder, loaded.description)
-        description.require_vocabulary(loaded.folder, loaded.tokenizer)
         self.kind = loaded.kind
         self._vectors = TextVectors(loaded, settings.get("max_seq_length"))
 

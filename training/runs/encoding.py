@@ -18,7 +18,7 @@ from data.vectors.text_rows import read_texts
 from modeling.checkpoints import tf1
 from training.config.vector_options import EncodingOptions
 from training.devices.strategy import is_tpu, policy_of
-from training.start import description, remembered
+from training.start import remembered
 from training.start.start import NOT_USED
 from training.vectors.extractor import open_strategy
 from training.vectors.texts import QUERY, TextVectors
@@ -57,8 +57,6 @@ def make_model(options: EncodingOptions) -> TextVectors:
             dtype=policy_of(options.device),
             use_one_hot_embeddings=is_tpu(strategy),
         )
-        description.warn_if_unfinished(loaded.folder, loaded.description)
-        description.require_vocabulary(loaded.folder, loaded.tokenizer)
         changes = options.form.changed()
         remembered.warn_of_other_form(loaded.folder, changes)
         loaded.model.form = dataclasses.replace(loaded.model.form, **changes)
@@ -77,9 +75,8 @@ def _prompt(options: EncodingOptions, vectors: TextVectors) -> str | None:
         logging.info("Before each text: %r.", prompt)
     elif any(form.prompts.values()) and name is None:
         logging.warning(
-            "The model has the prompts %s, but none is put before the texts; "
-            "--prompt_name chooses one.",
-            ", ".join(form.prompts),
+            f"The model has the prompts {', '.join(form.prompts)}, but none is "
+            "put before the texts; --prompt_name chooses one."
         )
     return name
 
@@ -112,9 +109,8 @@ def encode(options: EncodingOptions, vectors: TextVectors) -> None:
     logging.info("%s: vectors of %d texts.", path, count)
     if num_empty:
         logging.warning(
-            "%d of %d texts are empty: each has a row, that of [CLS] [SEP], "
-            "and a search leaves it out.",
-            *(num_empty, count),
+            f"{num_empty} of {count} texts are empty: each has a row, that of "
+            "[CLS] [SEP], and a search leaves it out."
         )
 
 
@@ -122,35 +118,25 @@ def search(options: EncodingOptions, vectors: TextVectors) -> None:
     """Answers the questions of a file, or those of the terminal."""
     path, facts = options.output_file, vectors.fingerprint()
     index = vector_index.open_index(options.index_file, facts)
+    batch_size, size = options.encode_batch_size, index.vectors.shape[1]
     questions = _questions(options) if options.input_file else _asked()
-    with open_json_lines(path) if path else contextlib.nullcontext() as write:
+    show = contextlib.nullcontext(lambda found: print(_as_text(**found)))
+    with open_json_lines(path) if path else show as write:
         for group in questions:
-            encoded = vectors.encode(
-                group,
-                batch_size=options.encode_batch_size,
-                prompt_name=options.prompt_name,
-                vector_size=index.vectors.shape[1],
-            )
-            found = index.search(encoded, options.top_k)
+            asked = vectors.encode(group, batch_size, options.prompt_name, size)
+            found = index.search(asked, options.top_k)
             for question, texts in zip(group, found, strict=True):
-                if write:
-                    write({"question": question, "found": texts})
-                else:
-                    print(_as_text(question, texts))
+                write({"question": question, "found": texts})
 
 
 def _questions(options: EncodingOptions) -> list[list[str]]:
-    texts = list(read_texts(options.input_file, options.column))
-    if not (questions := [text for text in texts if text.strip()]):
-        raise ValueError(
-            f"--input_file={options.input_file} has no questions; expected one "
-            "on each line."
-        )
-    if len(questions) < len(texts):
-        logging.warning(
-            "%s: %d of %d lines are empty and are no questions.",
-            *(options.input_file, len(texts) - len(questions), len(texts)),
-        )
+    path = options.input_file
+    texts = list(read_texts(path, options.column))
+    questions = [text for text in texts if text.strip()]
+    if not questions:
+        raise ValueError(f"--input_file={path} has no questions; give some.")
+    if num_empty := len(texts) - len(questions):
+        logging.warning(f"{path}: {num_empty} of {len(texts)} lines are empty.")
     return [questions]
 
 
@@ -164,6 +150,6 @@ def _asked() -> Iterator[list[str]]:
         print(prompt, end="", flush=True)
 
 
-def _as_text(question: str, texts: list[dict[str, Any]]) -> str:
-    lines = [f"{x['score']:.4f}  {x['row']:>8}  {x['text']}" for x in texts]
+def _as_text(question: str, found: list[dict[str, Any]]) -> str:
+    lines = [f"{x['score']:.4f}  {x['row']:>8}  {x['text']}" for x in found]
     return whole_characters("\n".join([question, *lines, ""]))

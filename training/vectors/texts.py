@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from data.text import vocabulary
+from data.records import reuse
 from data.text.tokenization import whole_characters
 from data.vectors.retrieval import unit
 from data.vectors.text_rows import RowMaker, TextRow
@@ -19,6 +19,7 @@ from modeling import checkpoints
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.config.extraction_options import VectorOptions
+from training.start import description
 from training.vectors.extractor import Extractor, check_layer
 
 # Usual names of prompts.
@@ -31,10 +32,12 @@ class TextVectors:
 
     For a model of the kind `vectors` also its own. `max_seq_length` is the most
     wordpieces in a text, None = as in the training, else the model's positions.
-    Raises ValueError for more.
+    Raises ValueError for more, and for another vocabulary than the model's.
     """
 
     def __init__(self, loaded: LoadedModel, max_seq_length: int | None = None):
+        description.warn_if_unfinished(loaded.folder, loaded.description)
+        description.require_vocabulary(loaded.folder, loaded.tokenizer)
         most = loaded.config.max_position_embeddings
         if max_seq_length is None:
             max_seq_length = loaded.max_seq_length or most
@@ -149,17 +152,15 @@ class TextVectors:
 
         The checksum of the encoder's weights leaves out the pooler.
         """
-        weights, tokenizer = hashlib.sha256(), self.loaded.tokenizer
+        weights = hashlib.sha256()
         variables = checkpoints.variables_by_name([self.loaded.encoder])
         for name in sorted(variables):
             if not name.startswith("bert/pooler/"):
                 weights.update(name.encode())
                 weights.update(variables[name].numpy().tobytes())
         return {
-            "never_split": sorted(tokenizer.never_split),
+            **reuse.tokenizer_facts(self.loaded.tokenizer),
             "weights_sha256": weights.hexdigest(),
-            "vocabulary_sha256": vocabulary.sha256(tokenizer.vocab),
-            "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
             "pooling": self.form.pooling,
             "normalize": self.form.normalize,
             "max_seq_length": self.max_seq_length,
