@@ -86,13 +86,18 @@ def pair_set(examples: Iterable[TextExample]) -> PairSet:
         pairs.append([places.setdefault(x, len(places)) for x in texts])
         if example.score is not None:
             scores.append(example.score)
+    warn_of_equal(scores, "evaluate on")
+    return PairSet(list(places), np.array(pairs).reshape(-1, 2), scores)
+
+
+def warn_of_equal(scores: Sequence[float], purpose: str) -> None:
+    """Warns of scores without an order; `purpose` is that of their pairs."""
     if len(set(scores)) == 1:
         logging.warning(
-            "All %d pairs to evaluate on have the score %g, so that there is "
-            "no order to compare with: spearman is 0.",
-            *(len(scores), scores[0]),
+            f"All {len(scores)} pairs to {purpose} have the score "
+            f"{scores[0]:g}, so that there is no order to learn or to compare "
+            "with: spearman is 0. Give scores that differ, or another --loss."
         )
-    return PairSet(list(places), np.array(pairs).reshape(-1, 2), scores)
 
 
 def at_sizes(

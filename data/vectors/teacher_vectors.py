@@ -15,8 +15,7 @@ _SAMPLE = 100_000  # vectors that decide the axes
 def read_teacher(path: str, num_examples: int) -> np.ndarray:
     """Opens a .npy file of vectors, [N, T], without reading it whole."""
     files.require_file(path, "--teacher_vectors")
-    not_numpy = f"--teacher_vectors={path}: not a .npy file of numpy.save"
-    vectors = open_array(path, not_numpy)
+    vectors = open_array(path, f"--teacher_vectors={path}: not a .npy file")
     is_rows = vectors.ndim == 2 and vectors.dtype.kind == "f"
     if not is_rows or len(vectors) != num_examples:
         raise ValueError(

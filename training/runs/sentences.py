@@ -62,8 +62,8 @@ class Run:
             )
         names = ("train_file", "dev_file", "teacher_vectors")
         inputs = {name: getattr(texts, name) for name in names}
-        names = (*_RESULTS, *_RECORDS.values())
-        check_outputs(options.output_dir, inputs, names)
+        outputs = (*_RESULTS, *_RECORDS.values())
+        check_outputs(options.output_dir, inputs, outputs)
         # The encoder computes in parts, because every example is compared with
         # all others of its batch.
         self._start = Start(
@@ -73,7 +73,6 @@ class Run:
                 SentenceEncoder,
                 form=form,
                 loss=options.loss,
-                num_texts=len(options.train_columns),
                 scale=options.similarity_scale,
                 num_parts=options.finetuning.train.gradient_accumulation_steps,
             ),
@@ -82,10 +81,11 @@ class Run:
         )
         # The examples to train on and to evaluate on; None = do not.
         self._train = self._dev = None
+        # Fields of `TextFeatures` for those to train on.
+        self._targets = {"labels": options.train_columns}
         self._open_sets()
-        names = {}
-        if self._dev:
-            names["dev"] = retrieval.names_at(self._dev, self._sizes)
+        dev = self._dev
+        names = {"dev": retrieval.names_at(dev, self._sizes)} if dev else {}
         self._best = BestCheckpoint(options.finetuning, names)
 
     def _open_sets(self) -> None:
@@ -96,78 +96,60 @@ class Run:
         count = check_batch_sizes(options.finetuning, sizes)
         if options.finetuning.train.xla and count > 1:
             raise ValueError(
-                f"--xla compiles one device's gradient, but {count} devices "
-                "exchange their vectors within it; leave --xla out."
+                f"--xla is for one device, not for {count}; leave it out."
             )
         if options.do_train:
             self._train = train = options.train_set
-            scores = (x.score for x in train.examples("train"))
-            first, ranks = next(scores), options.loss == "cosent"
-            if ranks and all(score == first for score in scores):
-                logging.warning(
-                    "All pairs to train on have the score %g, so that there "
-                    "is no order to learn: --loss=cosent changes nothing. Give "
-                    "scores that differ, or another --loss.",
-                    first,
-                )
+            scores = [x.score for x in train.examples("train")]
+            if options.loss == "cosent":
+                retrieval.warn_of_equal(scores, "train on")
+            self._targets["target_size"] = int(train.scored)
             if options.loss == "teacher":
-                count = sum(1 for _ in train.examples("train"))
-                vectors = teacher_vectors.read_teacher(path, count)
+                size, rotate = self._sizes[0], len(self._sizes) > 1
+                given = teacher_vectors.read_teacher(path, len(scores))
+                vectors = teacher_vectors.fitted(given, size, rotate)
                 self._train = dataclasses.replace(train, vectors=vectors)
+                # Not of the rotated ones, whose last bits differ between
+                # machines.
+                checksum = hashlib.sha256(np.ascontiguousarray(given))
+                checksum.update(f"{rotate}".encode())
+                told = checksum.hexdigest()
+                self._targets |= {"target_size": size, "vectors_sha256": told}
         if options.do_eval or options.watches:
             self._dev = retrieval.pair_set(options.dev_set.examples("dev"))
 
     def finish(self) -> Results:
         """Makes the records, trains and evaluates as asked."""
         options, best, sizes = self._options, self._best, self._sizes
-        train, dev, facts = self._train and self._train_records(), None, {}
+        train = dev = None
+        facts = {}
+        if self._train:
+            train = self._records("train", self._train, **self._targets)
         if pairs := self._dev:
             dev = self._records("dev", pairs)
             told = repr((pairs.pairs.tolist(), pairs.scores)).encode()
             facts["pairs_sha256"] = hashlib.sha256(told).hexdigest()
-        model, scored = self._make_model(train), {}
+        model, last = self._make_model(train), {}
 
-        def write(step: int, **more: Any) -> Results:
-            length = {"max_seq_length": options.finetuning.max_seq_length}
-            found = {"global_step": step, **scored[step], **more, **length}
-            write_json(os.path.join(options.output_dir, "metrics.json"), found)
-            return scored[step]
+        def evaluate(step: int, **more: Any) -> Results:
+            if last.get("global_step") != step:
+                vectors = model.outputs(dev, "eval_batch_size")["vectors"]
+                values = retrieval.at_sizes(self._dev, vectors, sizes)
+                events.write_eval_results(options.output_dir, values, step)
+                last.update(global_step=step, dev=values)
+            more["max_seq_length"] = options.finetuning.max_seq_length
+            path = os.path.join(options.output_dir, "metrics.json")
+            write_json(path, last | more)
+            return {"dev": last["dev"]}
 
-        def evaluate(step: int) -> Results:
-            vectors = model.outputs(dev, "eval_batch_size")["vectors"]
-            values = retrieval.at_sizes(self._dev, vectors, sizes)
-            events.write_eval_results(options.output_dir, values, step)
-            scored[step] = {"dev": values}
-            return write(step)
-
-        results, dev_files = {}, filter(None, [dev])
+        dev_files = filter(None, [dev])
         step = best.train(model, evaluate, train, dev_files, **facts)
-        if dev:
-            # An evaluation while training may be the last one, of other
-            # weights.
-            if next(reversed(scored), None) != step:
-                evaluate(step)
-            results = write(step, **best.note())
+        # The last evaluation while training may be of other weights.
+        results = evaluate(step, **best.note()) if dev else {}
         self._describe(best.weights(step))
         if options.do_train:
             model.finish()
         return results
-
-    def _train_records(self) -> RecordFiles:
-        """Writes the records to train on, or finds them in output_dir."""
-        train, sizes = self._train, self._sizes
-        facts = {"target_size": int(train.scored)}
-        if len(train.vectors):
-            given, rotate = np.ascontiguousarray(train.vectors), len(sizes) > 1
-            vectors = teacher_vectors.fitted(given, sizes[0], rotate)
-            train = dataclasses.replace(train, vectors=vectors)
-            # Not of the rotated ones, whose last bits differ between machines.
-            checksum = hashlib.sha256(given)
-            checksum.update(f"{rotate}".encode())
-            facts = {"target_size": sizes[0]}
-            facts["vectors_sha256"] = checksum.hexdigest()
-        columns = self._options.train_columns
-        return self._records("train", train, labels=columns, **facts)
 
     def _records(
         self, name: str, texts: TextSets | retrieval.PairSet, **facts: Any
@@ -242,18 +224,14 @@ def _form_of(found: Files) -> VectorForm:
     base = trained or here or beside or before or VectorForm()
     length, changes = options.finetuning.max_seq_length, options.form.changed()
     form = dataclasses.replace(base, max_seq_length=length, **changes)
-    if not trained:
-        if beside and not options.do_train:
-            remembered.warn_of_other_form(source.path, changes)
-        return form
-    data = getattr(found.described, "data", {})
-    loss = {name: getattr(options, name) for name in _OF_LOSS}
-    before = vars(trained) | {n: data.get(n, x) for n, x in loss.items()}
-    for name, now in (vars(form) | loss).items():
-        # A model can be evaluated at other sizes, and with another loss's data.
-        is_fixed = options.do_train or name in ("pooling", "normalize")
-        if before[name] not in (None, now) and is_fixed:
-            old, new = map(in_flag, (before[name], now))
+    if beside and not (trained or options.do_train):
+        remembered.warn_of_other_form(source.path, changes)
+    before = vars(trained or form) | getattr(found.described, "data", {})
+    now = vars(form) | {name: getattr(options, name) for name in _OF_LOSS}
+    # A model can be evaluated at other sizes, and with another loss's data.
+    for name in now if options.do_train else ("pooling", "normalize"):
+        if before.get(name) not in (None, now[name]):
+            old, new = map(in_flag, (before[name], now[name]))
             raise ValueError(
                 f"--{name}={new}, but {folder} holds a model that was trained "
                 f"with --{name}={old}; leave the flag out, or give another "
