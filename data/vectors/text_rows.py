@@ -164,9 +164,8 @@ def pad_rows(
     Returns int32 [B, S]: `input_ids`, `input_mask` (1 = real), `segment_ids`,
     `word_ids` (-1 = padding).
     """
-    batch = packing.pad_batch(
-        [(row.input_ids, row.segment_ids) for row in rows], length, batch_size
-    )
+    inputs = [(row.input_ids, row.segment_ids) for row in rows]
+    batch = packing.pad_batch(inputs, length, batch_size)
     word_ids = np.full((batch_size, length), -1, np.int32)
     for i, row in enumerate(rows):
         word_ids[i, : len(row.word_ids)] = row.word_ids

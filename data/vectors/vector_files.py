@@ -76,7 +76,7 @@ def open_writer(
             if not pooled_shape:
                 yield lambda line: _add_line(archive, line)
                 return
-            with _open_member(archive, "vectors") as member:
+            with archive.open("vectors.npy", "w", force_zip64=True) as member:
                 write = _array_writer(member, pooled_shape)
                 yield lambda line: write(line.vectors)
 
@@ -178,13 +178,8 @@ def _array_writer(file, shape):
     return lambda values: file.write(values.astype("<f4").tobytes())
 
 
-def _open_member(archive, name):
-    """Opens an array of a zip file for writing."""
-    return archive.open(f"{name}.npy", "w", force_zip64=True)
-
-
 def _add_array(archive, name, array):
-    with _open_member(archive, name) as member:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
         np.lib.format.write_array(member, array, allow_pickle=False)
 
 

@@ -30,17 +30,16 @@ class VectorServing(Serving):
 
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
-        form = self._model.form
+        form, more = self._model.form, ""
         length = " of length 1" if form.normalize else ""
-        smaller = before = ""
         if form.vector_sizes:
             sizes = ", ".join(map(str, form.vector_sizes))
-            smaller = f" Its first {sizes} numbers are vectors, too."
+            more = f" Its first {sizes} numbers are vectors, too."
         if prompt := form.prompt():
-            before = f" `{prompt}` is put before each text."
+            more += f" `{prompt}` is put before each text."
         return (
             f"BERT that gives a text a vector{length}: similar texts have a "
-            f"high cosine similarity.{smaller}{before} Texts of more than "
+            f"high cosine similarity.{more} Texts of more than "
             f"{self.description.max_seq_length} wordpieces are cut."
         )
 
