@@ -56,6 +56,9 @@ class Programs:
             SPANS: self._answer,
         }
         facts, function = special.get(job.run, self._classify)(job)
+        if job.run in (HELD_OUT, SPANS):
+            path = self._model_flags(job.row)["init_checkpoint"]
+            facts["init_checkpoint_sha256"] = model_folder.weights_sha256(path)
         return json.loads(json.dumps(facts)), function
 
     def _pretrain(self, job: Job) -> tuple[dict, Callable]:

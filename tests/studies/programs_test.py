@@ -8,11 +8,12 @@ import studies
 from studies.engine import plan
 from studies.engine.programs import Programs
 from studies.engine.study_options import StudyData, StudyOptions
+from tests.support.model_folder_support import add_to_weight
 
 pytestmark = pytest.mark.all
 
 
-def make(goldens, folder, *names, **changes):
+def make(goldens, folder, *names, data=None, **changes):
     """Programs of `features` with the golden model, of one layer."""
     model = folder / "model"
     shutil.copytree(goldens / "model/init", model)
@@ -22,7 +23,7 @@ def make(goldens, folder, *names, **changes):
     options = StudyOptions(
         study="features",
         output_dir=str(folder / "out"),
-        data=StudyData(init_checkpoint=str(model)),
+        data=(data or StudyData()).replace(init_checkpoint=str(model)),
         **changes,
     )
     return Programs(plan.Plan(studies.get("features"), options))
@@ -68,3 +69,15 @@ def test_a_row_whose_checkpoints_are_gone_is_refused(tmp_path):
 
 def test_rows_that_a_small_model_has_are_taken(goldens, tmp_path):
     make(goldens, tmp_path, "vocab.txt", rows=("last", "embeddings"))
+
+
+@pytest.mark.parametrize("run", ["held_out", "spans"])
+def test_a_result_is_of_its_pretrained_weights(goldens, tmp_path, run):
+    squad = StudyData(squad_dir=str(goldens / "squad"))
+    made = make(goldens, tmp_path, "vocab.txt", rows=("last",), data=squad)
+    job = plan.Job(studies.get("features").rows[0], run, 1, str(tmp_path), 0.0)
+    before, _ = made(job)
+    add_to_weight(tmp_path / "model", "bert/pooler/dense/bias")
+    after, _ = made(job)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"init_checkpoint_sha256"}
