@@ -12,7 +12,7 @@ from absl import logging
 from data.progress import Progress
 from data.storage import files, manifests
 from data.storage.json_files import find_json, read_json
-from modeling.checkpoints.model_folder import weights_sha256
+from modeling.checkpoints import model_folder
 from studies.engine import report
 from studies.engine.plan import Job, Plan
 from studies.engine.scales import LENGTH, SIZES
@@ -37,8 +37,9 @@ def run(plan: Plan, prepare: Prepare) -> None:
     names = ("study", "scale", "seed", "precision")
     facts = {name: getattr(options, name) for name in names}
     facts["text"] = files.sha256(data.text) if data.text else "of the demo"
-    if data.init_checkpoint:
-        facts["init_checkpoint_sha256"] = weights_sha256(data.init_checkpoint)
+    if path := data.init_checkpoint:
+        facts["init_checkpoint_sha256"] = model_folder.weights_sha256(path)
+        facts["vocab_sha256"] = files.sha256(model_folder.find(path).vocab_file)
     recorded = RecordedRun(options.output_dir, _STUDY, facts)
     recorded.run(lambda: _make(plan, prepare))
 

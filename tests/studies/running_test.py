@@ -227,13 +227,19 @@ def test_rows_of_a_set_by_name_are_refused_beside_those_of_files(tmp_path):
     assert len(runs.made) == made
 
 
-def test_other_weights_at_the_same_path_are_refused(goldens, tmp_path):
+def test_another_model_at_the_same_path_is_refused(goldens, tmp_path):
     model, out = write_original(goldens, tmp_path / "model"), tmp_path / "out"
     given = treebank(tmp_path / "conllu").replace(init_checkpoint=str(model))
     assert run(out, given=given, rows=("base",))
-    add_to_weight(model, "bert/pooler/dense/bias")
+    vocab = model / "vocab.txt"
+    words = vocab.read_text("utf-8")
+    vocab.write_text("".join(reversed(words.splitlines(True))), "utf-8")
     runs = MadeUpRuns()
-    with pytest.raises(ValueError, match="init_checkpoint .*--output_dir"):
+    with pytest.raises(ValueError, match="data: vocab .*--output_dir"):
+        run(out, runs, given=given, rows=("worse",))
+    vocab.write_text(words, "utf-8")
+    add_to_weight(model, "bert/pooler/dense/bias")
+    with pytest.raises(ValueError, match="data: init_checkpoint .*--output_di"):
         run(out, runs, given=given, rows=("worse",))
     assert runs.made == []
 
