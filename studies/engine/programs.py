@@ -119,13 +119,15 @@ class Programs:
             output_dir = self._plan.options.output_dir
             folder = os.path.join(output_dir, row.source, PRETRAINING)
             manager = CheckpointManager(folder)
-            if not (steps := manager.steps()):
+            steps = manager.steps() or [0]
+            last = steps[-1] if self._plan.minutes else self._plan.steps
+            step = min(steps, key=lambda s: abs(s - row.share * last))
+            if not step or abs(step - row.share * last) > last / 20:
                 raise FileNotFoundError(
-                    f"{folder} has no checkpoint for {row.name}; remove "
-                    f"{folder}/run.json, so that it is pretrained again."
+                    f"{folder} has no checkpoint for {row.name}; remove that "
+                    "folder, so that it is pretrained again."
                 )
-            wanted = row.share * steps[-1]
-            weights = manager.prefix(min(steps, key=lambda s: abs(s - wanted)))
+            weights = manager.prefix(step)
             config_file = os.path.join(folder, "bert_config.json")
         vocab = vocabulary.load_vocab(vocab_file)
         return {

@@ -8,6 +8,7 @@ import studies
 from studies.engine import plan
 from studies.engine.programs import Programs
 from studies.engine.study_options import StudyData, StudyOptions
+from tests.data.tasks.fixtures import write_files
 from tests.support.model_folder_support import add_to_weight
 
 pytestmark = pytest.mark.all
@@ -63,7 +64,7 @@ def test_a_row_whose_checkpoints_are_gone_is_refused(tmp_path):
     options = StudyOptions(study="masking", output_dir=str(tmp_path))
     study = studies.get("masking")
     made = Programs(plan.Plan(study, options))
-    with pytest.raises(FileNotFoundError, match="remove .*training/run.json"):
+    with pytest.raises(FileNotFoundError, match="remove that folder, so"):
         made._model_flags(study.rows[0])
 
 
@@ -81,3 +82,18 @@ def test_a_result_is_of_its_pretrained_weights(goldens, tmp_path, run):
     after, _ = made(job)
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"init_checkpoint_sha256"}
+
+
+def test_no_other_checkpoint_takes_the_place_of_one_that_is_gone(tmp_path):
+    study = studies.get("pretraining_steps")
+    options = StudyOptions(study="", output_dir=str(tmp_path), scale="tiny")
+    inputs, folder = tmp_path / "inputs", tmp_path / "masked_lm/pretraining"
+    write_files(inputs, {"vocab.txt": "[UNK]\na\n"})
+    names = (f"model.ckpt-{step}.index" for step in (6, 8, 10, 12))
+    write_files(folder, dict.fromkeys(names, ""))
+    made = Programs(plan.Plan(study, options))
+    for name, step in ("masked_lm", 12), ("masked_lm_3_of_6", 6):
+        weights = made._model_flags(study.row(name))["init_checkpoint"]
+        assert weights == f"{folder}/model.ckpt-{step}"
+    with pytest.raises(FileNotFoundError, match="for masked_lm_1_of_6; remove"):
+        made._model_flags(study.row("masked_lm_1_of_6"))
