@@ -65,8 +65,10 @@ class Plan:
             for run in dict.fromkeys(m.run for m in measures if m.applies(row)):
                 count = 1 if run == HELD_OUT else options.num_trials
                 is_given = row in asked and run in given
-                there = len(files.find_in(folder, f"{run}-seed*"))
-                for seed in range(first, first + max(count, there)):
+                there = files.find_in(folder, f"{run}-seed*")
+                ends = (path.rpartition("seed")[2] for path in there)
+                seeds = {int(end) for end in ends if end.isdigit()}
+                for seed in sorted(seeds.union(range(first, first + count))):
                     place = os.path.join(folder, f"{run}-seed{seed}")
                     seconds = _seconds(run, sizes)
                     is_asked = is_given and seed < first + count

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import statistics
 
@@ -24,6 +25,7 @@ from tests.support.run_files import cells_in
 
 pytestmark = pytest.mark.all
 
+BASE_TAGS = ["base", "tags", "12346"]
 # Each row: a pretraining, an evaluation, two seeds of a task.
 NUM_RUNS = 4 * len(NAMES)
 KILLED = """
@@ -136,10 +138,17 @@ def test_further_seeds_can_be_added(tmp_path):
 
 def test_a_command_for_less_keeps_what_is_done(tmp_path):
     given, out = treebank(tmp_path / "conllu"), tmp_path / "out"
-    run(out, given=given, num_trials=2)
+    run(out, given=given, num_trials=3)
     before = table(out)
     assert {name for _, name, *_ in before} >= {"tags"}
     run(out, given=given, num_trials=1)
+    assert table(out) == before
+    shutil.rmtree(out / "base/tags-seed12345")
+    run(out, given=given, num_trials=1)  # makes it again, and keeps the others
+    shutil.rmtree(out / "base/tags-seed12346")
+    run(out, given=given, num_trials=1)
+    assert table(out) == [x for x in before if x[:3] != BASE_TAGS]
+    run(out, given=given, num_trials=3)
     assert table(out) == before
     run(out, rows=("base",), num_trials=1)
     kept = [row for row in table(out) if row[1] != "casing"]
