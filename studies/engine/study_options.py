@@ -193,7 +193,7 @@ class StudyOptions(Settings):
     seed: int = amount(
         12345,
         "Seed of the pretraining and first seed of the fine-tunings.",
-        most=2**31 - 1,
+        most=2**30,  # those after it, to 2**31 - 1, are seeds of its programs
     )
     precision: str = setting(
         "float32", "Arithmetic; see run_pretraining.py.", choices=PRECISIONS

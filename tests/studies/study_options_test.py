@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import studies
-from studies.engine.study_options import StudyData
+from studies.engine.study_options import StudyData, StudyOptions
 from tests.data.tasks.fixtures import write_files
 from tests.studies.support import made_up_study
 
@@ -108,3 +108,9 @@ def test_too_little_text_is_refused_before_the_folder_is_begun(tmp_path):
 @pytest.mark.parametrize("name", studies.names())
 def test_every_study_needs_no_data(name):
     assert StudyData().measures_of(studies.get(name))
+
+
+def test_the_seeds_of_all_trials_are_seeds():
+    values = {"study": "masking", "output_dir": "out", "scale": "tiny"}
+    with pytest.raises(ValueError, match="--seed=2147483647; it must be 0 to"):
+        StudyOptions(seed=2**31 - 1, **values)
