@@ -18,7 +18,7 @@ from modeling.layer_mix import mixes_of
 from studies.engine.declaring import Row
 from studies.engine.inputs import Inputs
 from studies.engine.measures import HELD_OUT, SPANS
-from studies.engine.plan import NUM_PREDICTIONS, PRETRAINING, Job, Plan
+from studies.engine.plan import PRETRAINING, Job, Plan
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
@@ -85,8 +85,8 @@ class Programs:
         masked_as = job.row if flags["do_train"] else self._plan.study.base
         masking = None
         if objectives.get(flags.get("objective", OBJECTIVES[0])).reads_masks:
-            mine = {"max_predictions_per_seq": NUM_PREDICTIONS}
-            mine |= masked_as.masking
+            names = "max_seq_length", "max_predictions_per_seq"
+            mine = {n: flags[n] for n in names} | dict(masked_as.masking)
             masking = settings.make(PretrainingDataOptions, mine)
         flags = flags | paths | {"masking": masking, "output_dir": job.folder}
         flags["vocab_file"] = self._inputs.vocab_file
