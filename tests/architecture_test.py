@@ -40,7 +40,7 @@ MOST_LINES = {
     "data": 9_347,
     "training": 10_796,
     "modeling": 3_858,
-    "studies": 1_379,
+    "studies": 1_380,
     "demo": 381,
     "programs": 716,
 }

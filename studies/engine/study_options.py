@@ -129,9 +129,10 @@ class StudyData(Settings):
                 "study are each pretrained here; leave it out."
             )
         needed = {MEASURES[name].needs for name in study.measures}
-        for flag in sorted(_PAIRS.keys() - needed):
-            if getattr(self, flag):
-                logging.warning("--%s: the study has no measure for it.", flag)
+        given = {flag: flag for flag in _PAIRS if getattr(self, flag)}
+        given |= {f"tfds={name}": _NEEDS[name] for name in self.tfds}
+        for flag in (x for x in given if given[x] not in needed):
+            logging.warning("--%s: the study has no measure for it.", flag)
         if not self.measures_of(study):
             flags = " or --".join(sorted(needed - {""}))
             raise ValueError(

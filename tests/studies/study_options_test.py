@@ -62,8 +62,9 @@ def test_data_that_a_study_does_not_use_are_said(tmp_path, caplog):
     names = ("STS-B/train.tsv", "STS-B/dev.tsv")
     folder = write(tmp_path / "data", *names)
     study = dataclasses.replace(made_up_study(), measures=("casing",))
-    StudyData(glue_dir=folder).check(study)
+    StudyData(glue_dir=folder, tfds=("spans",)).check(study)
     assert "--glue_dir: the study has no measure" in caplog.text
+    assert "--tfds=spans: the study has no measure" in caplog.text
 
 
 def test_a_given_model_is_only_for_frozen_features():
