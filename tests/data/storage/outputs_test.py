@@ -49,3 +49,8 @@ def test_nothing_is_written_beside_a_pipe(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(OSError, match="--output_file: .*pipe cannot be wri"):
         check({}, tmp_path / "pipe")
+
+
+def test_an_empty_path_is_refused():
+    with pytest.raises(ValueError, match="--png is empty; give a path"):
+        outputs.check({}, {"png": [""]})
