@@ -37,12 +37,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_347,
-    "training": 10_796,
-    "modeling": 3_858,
-    "studies": 1_380,
-    "demo": 381,
-    "programs": 716,
+    "data": 9_331,
+    "training": 10_753,
+    "modeling": 3_829,
+    "studies": 1_370,
+    "demo": 380,
+    "programs": 713,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

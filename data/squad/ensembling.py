@@ -200,6 +200,8 @@ def _read_runs(
     for path in _paths(folders, name):
         files.require_file(path, "prediction")
         content = read_json(path, remedy=_REMEDY)
+        if not content:
+            raise ValueError(f"{path} has no question; {_REMEDY}.")
         for qas_id, value in content.items():
             if not is_valid(value):
                 raise ValueError(

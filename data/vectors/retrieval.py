@@ -95,8 +95,8 @@ def warn_of_equal(scores: Sequence[float], purpose: str) -> None:
     if len(set(scores)) == 1:
         logging.warning(
             f"All {len(scores)} pairs to {purpose} have the score "
-            f"{scores[0]:g}. Without an order --loss=cosent learns nothing, and "
-            "spearman is 0; give scores that differ, or another --loss."
+            f"{scores[0]:g}. Without an order --loss=cosent learns nothing, "
+            "and spearman is 0; give scores that differ, or another --loss."
         )
 
 

@@ -117,9 +117,8 @@ class Plan:
         """Returns the flags of run_classifier.py or run_squad.py."""
         measure = next(m for m in MEASURES.values() if m.run == job.run)
         is_given = self.options.data.init_checkpoint
-        of_model = {"learning_rate": _RATE_OF_GIVEN} if is_given else {}
-        own = {**measure.flags, **job.row.finetuning}
-        flags = {**FINETUNING, **of_model, **own}
+        rate = {"learning_rate": _RATE_OF_GIVEN} if is_given else {}
+        flags = {**FINETUNING, **rate, **measure.flags, **job.row.finetuning}
         does = {"do_eval": True, "explain_errors": 0}
         if job.run == SPANS:  # its evaluation is prediction
             does = {"do_predict": True}

@@ -50,13 +50,10 @@ class Programs:
         and the function that does it, which resumes it if it was interrupted.
         It returns metric -> value.
         """
-        special = {
-            PRETRAINING: self._pretrain,
-            HELD_OUT: self._evaluate,
-            SPANS: self._answer,
-        }
+        of_weights = {HELD_OUT: self._evaluate, SPANS: self._answer}
+        special = {PRETRAINING: self._pretrain, **of_weights}
         facts, function = special.get(job.run, self._classify)(job)
-        if job.run in (HELD_OUT, SPANS):
+        if job.run in of_weights:
             path = self._model_flags(job.row)["init_checkpoint"]
             facts["init_checkpoint_sha256"] = model_folder.weights_sha256(path)
         return json.loads(json.dumps(facts)), function
@@ -69,12 +66,10 @@ class Programs:
         sizes = self._plan.sizes_of(row, vocab_size)
 
         def train() -> dict[str, Any]:
-            config_file = inputs.path(f"{row.name}.json")
-            files.write_text(config_file, json.dumps(sizes, indent=2) + "\n")
+            path = inputs.path(f"{row.name}.json")
+            files.write_text(path, json.dumps(sizes, indent=2) + "\n")
             records = inputs.records(row, "train")
-            self._run(
-                job, flags, input_file=records, bert_config_file=config_file
-            )
+            self._run(job, flags, input_file=records, bert_config_file=path)
             return {}
 
         own = {"records": dict(row.records), "masking": dict(row.masking)}
@@ -101,8 +96,7 @@ class Programs:
         def evaluate() -> dict[str, Any]:
             records = self._inputs.records(row, "eval")
             paths = {"eval_file": records, "input_file": records}
-            paths |= self._model_flags(row)
-            self._run(job, flags, **paths)
+            self._run(job, flags, **paths, **self._model_flags(row))
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
             perplexity = math.exp(values["masked_lm_loss"])
@@ -141,11 +135,8 @@ class Programs:
     def _finetuning(self, options_class: type, job: Job) -> tuple[dict, Any]:
         """The flags of a fine-tuning without paths, and its options."""
         flags = self._plan.finetuning_flags(job)
-        paths = {
-            **self._inputs.task_flags(job.run),
-            **self._model_flags(job.row),
-            "output_dir": job.folder,
-        }
+        paths = self._inputs.task_flags(job.run) | self._model_flags(job.row)
+        paths["output_dir"] = job.folder
         return flags, settings.make(options_class, flags | paths)
 
     def _classify(self, job: Job) -> tuple[dict, Callable]:

@@ -210,9 +210,7 @@ def _bars(axis: Any, found: Found, measure: str) -> None:
     rows = found.study.rows_at("small")
     for number, row in enumerate(rows):
         if values := found.of(row, measure):
-            axis.errorbar(
-                values.mean, number, xerr=values.spread, fmt="o", capsize=3
-            )
+            axis.errorbar(values.mean, number, xerr=values.spread, fmt="o")
             if row is found.study.base:
                 axis.axvline(values.mean, color="black", alpha=0.3)
     axis.set_yticks(range(len(rows)), [row.title for row in rows])

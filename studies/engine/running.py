@@ -12,6 +12,7 @@ from absl import logging
 from data.progress import Progress
 from data.storage import files, manifests
 from data.storage.json_files import find_json, read_json
+from data.text import vocabulary
 from modeling.checkpoints import model_folder
 from studies.engine import report
 from studies.engine.plan import Job, Plan
@@ -39,7 +40,8 @@ def run(plan: Plan, prepare: Prepare) -> None:
     facts["text"] = files.sha256(data.text) if data.text else "of the demo"
     if path := data.init_checkpoint:
         facts["init_checkpoint_sha256"] = model_folder.weights_sha256(path)
-        facts["vocab_sha256"] = files.sha256(model_folder.find(path).vocab_file)
+        vocab = vocabulary.load_vocab(model_folder.find(path).vocab_file)
+        facts["vocab_sha256"] = vocabulary.sha256(vocab)
     recorded = RecordedRun(options.output_dir, _STUDY, facts)
     recorded.run(lambda: _make(plan, prepare))
 

@@ -81,7 +81,7 @@ class StudyData(Settings):
         found = {x: files.find_in(folder, x) for pair in pairs for x in pair}
         if all(len(paths) < 2 for paths in found.values()):
             for train, score in pairs:
-                if found[train] and found[score]:
+                if found[train] and found[score] not in ([], found[train]):
                     return found[train][0], found[score][0]
         there = sorted({path for paths in found.values() for path in paths})
         wanted = (f"one {train} and one {score}" for train, score in pairs)

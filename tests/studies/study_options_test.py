@@ -27,6 +27,7 @@ def write(folder, *names):
     [
         ("conllu_dir", (), "must hold one .* found none of them"),
         ("conllu_dir", ("a-dev.conllu",), "must hold one .*found .*a-dev.conl"),
+        ("conllu_dir", ("a-dev-test.conllu",), "found .*a-dev-test.conllu"),
         ("conllu_dir", TWO_BANKS, "a-dev.conllu, .*a-train.conllu, .*b-train"),
         ("glue_dir", ("STS-B/train.tsv",), "must hold one STS-B/train.tsv and"),
         ("squad_dir", ("train-v1.1.json",), "one train-v1.1.json and"),

@@ -239,7 +239,9 @@ def test_scores_without_an_order_are_told(goldens, tmp_path, caplog):
     rows = "text_a\ttext_b\tscore\nthe man\ta store\t1\nshe went\tit was\t1\n"
     (tmp_path / "train.tsv").write_text(rows)
     sentences.Run(options_of(goldens, tmp_path, do_eval=False))
-    assert "score 1. Without an order --loss=cosent learns nothing" in caplog.text
+    assert (
+        "score 1. Without an order --loss=cosent learns nothing" in caplog.text
+    )
 
 
 @pytest.mark.all
