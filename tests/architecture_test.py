@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 9_331,
-    "training": 10_753,
+    "training": 10_752,
     "modeling": 3_829,
     "studies": 1_370,
     "demo": 380,

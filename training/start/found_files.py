@@ -227,8 +227,6 @@ def find(
             if flag == "vocab_file" and is_there:
                 vocabulary.require_same(in_run, given[flag])
             continue
-        if flag in needed and not in_run:
-            source.require()
         # The fields of a folder are `vocab_file` and `config_file`.
         beside = getattr(source.folder, flag.removeprefix("bert_"), None)
         if resumed and in_run and beside:
@@ -240,6 +238,7 @@ def find(
         if found[flag]:
             logging.info("--%s=%s, which was found.", flag, found[flag])
         elif flag in needed:
+            source.require()
             named = f"beside --init_checkpoint={source.path}"
             places = [named] * bool(source.path)
             places += [f"in {output_dir}"] * bool(output_dir)
