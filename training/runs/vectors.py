@@ -84,8 +84,7 @@ def _check_model(options: ExtractionOptions, config: BertConfig) -> None:
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     model = f"the model of {options.bert_config_file}"
     asked = [("layers", layer) for layer in options.vectors.layers]
-    asked.append(("attention_layer", options.attention_layer))
-    for flag, layer in asked:
+    for flag, layer in (*asked, ("attention_layer", options.attention_layer)):
         check_layer(f"--{flag}", layer, config.num_hidden_layers, model)
     heads, head = config.num_attention_heads, options.attention_head
     if head is not None and not 0 <= head < heads:
@@ -105,7 +104,11 @@ def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
                 f"{num_lines} lines: 0 to {num_lines - 1}."
             )
     names = ("input_file", "vocab_file", "bert_config_file")
-    outputs.check({name: [getattr(options, name)] for name in names}, written)
+    inputs = {name: [getattr(options, name)] for name in names}
+    weights = checkpoints.model_folder.find(options.init_checkpoint).weights
+    found = files.find_in(weights, "*.safetensors")
+    found += files.find_in(*os.path.split(f"{weights}.[di]*"))  # data, index
+    outputs.check(inputs | {"init_checkpoint": found}, written)
 
 
 def _draw(

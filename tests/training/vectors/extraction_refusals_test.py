@@ -106,6 +106,12 @@ def test_outputs_that_are_inputs_are_refused(options, tmp_path):
         extraction.run(options.replace(**same))
     with pytest.raises(ValueError, match="is a file of --output_file, too"):
         extraction.run(options.replace(attention_png=options.output_file))
+    model = tmp_path / "model"
+    shutil.copytree(options.init_checkpoint, model)
+    for path in model.glob("*.[dis]*"):  # the weights
+        changes = {"init_checkpoint": str(model), "output_file": str(path)}
+        with pytest.raises(ValueError, match="of --init_checkpoint, too"):
+            extraction.run(options.replace(**changes))
 
 
 def test_text_that_changes_while_it_is_read_is_refused(options, monkeypatch):
