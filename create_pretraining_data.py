@@ -25,7 +25,7 @@ from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.beam_runner import beam_runner
 from data.settings import Settings, amount, optional, setting
-from data.storage import files, manifests
+from data.storage import files, manifests, outputs
 from data.text import vocabulary
 from training import program
 from training.config import flags
@@ -111,6 +111,12 @@ def main() -> None:
     vocabulary.warn_of_case(vocab, recipe.vocab_file, recipe.do_lower_case)
     if options.input_file:
         input_files = files.expand_patterns(options.input_file)
+        if any(outputs.are_same(x, recipe.vocab_file) for x in input_files):
+            raise ValueError(
+                f"--input_file={options.input_file} holds --vocab_file="
+                f"{recipe.vocab_file}, which is no text; leave it out."
+            )
+    manifests.require_vocabulary(output_files, vocabulary.sha256(vocab))
     if not number:
         in_memory.write_pretraining_data(input_files, output_files, recipe)
         return

@@ -49,6 +49,19 @@ def of_shard(path: str) -> dict[str, Any]:
     return {}
 
 
+def require_vocabulary(paths: Sequence[str], sha256: str) -> None:
+    """Refuses to write some shards beside others with another vocabulary."""
+    for path in dict.fromkeys(path_of([path]) for path in paths):
+        known = read(path).get("made_from", {}).get("vocab_sha256", sha256)
+        name = path.removesuffix(files.MANIFEST_SUFFIX)
+        others = {*files.expand_shards(name)} - {*paths}
+        if known != sha256 and any(map(files.exists, others)):
+            raise ValueError(
+                f"--output_file: {name} has other shards, made with another "
+                "--vocab_file; give that one, or write all shards."
+            )
+
+
 def require_same(
     path: str, made_from: Mapping[str, Any], remedy: str, key: str = "made_from"
 ) -> dict[str, Any] | None:

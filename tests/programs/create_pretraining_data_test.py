@@ -68,3 +68,27 @@ def test_a_vocabulary_of_the_other_case_is_warned_of(goldens, tmp_path):
     )
     assert "vocab.txt has 300 wordpieces with capitals or" in done.stderr
     assert "--do_lower_case=false" in done.stderr
+
+
+def test_the_vocabulary_is_no_text(goldens, tmp_path):
+    text = f"--input_file={goldens}/voc*.txt"
+    done = create(goldens, tmp_path / "out", text, code=1)
+    message = f"error: {text} holds --vocab_file={goldens}/vocab.txt"
+    assert done.stderr.splitlines()[-1].startswith(message)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("flags", [[], [STREAM]], ids=["memory", "stream"])
+def test_shards_of_two_vocabularies_are_not_mixed(goldens, tmp_path, flags):
+    shard = tmp_path / "out-00000-of-00002"
+    create(goldens, tmp_path / "out@2", *flags)
+    before = shard.read_bytes()
+    tokens = (goldens / "vocab.txt").read_text()
+    (tmp_path / "more.txt").write_text(f"{tokens}more\n")
+    flags = [*flags, f"--vocab_file={tmp_path}/more.txt"]
+    done = create(goldens, shard, *flags, code=1)
+    message = f"error: --output_file: {tmp_path}/out@2 has other shards, made"
+    assert done.stderr.splitlines()[-1].startswith(message)
+    assert shard.read_bytes() == before
+    create(goldens, tmp_path / "out@2", *flags)
+    assert shard.read_bytes() != before
