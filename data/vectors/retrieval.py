@@ -78,16 +78,19 @@ class PairSet:
 
 
 def pair_set(examples: Iterable[TextExample]) -> PairSet:
-    """Collects the first two texts of examples and their scores."""
-    places: dict[str, int] = {}
-    pairs, scores = [], []
-    for example in examples:
-        texts = example.texts[:2]
-        pairs.append([places.setdefault(x, len(places)) for x in texts])
-        if example.score is not None:
-            scores.append(example.score)
+    """Collects the first two texts of examples and their scores.
+
+    Positive pairs of one text twice are left out: no document is the query.
+    """
+    places, pairs, scores = {}, [], []
+    for texts, score in ((x.texts[:2], x.score) for x in examples):
+        if score is not None or texts[0] != texts[1]:
+            pairs.append([places.setdefault(x, len(places)) for x in texts])
+        scores += [score] * (score is not None)
+    if not pairs:
+        raise ValueError("Each pair to evaluate on is a text twice; give more.")
     warn_of_equal(scores, "evaluate on")
-    return PairSet(list(places), np.array(pairs).reshape(-1, 2), scores)
+    return PairSet(list(places), np.array(pairs), scores)
 
 
 def warn_of_equal(scores: Sequence[float], purpose: str) -> None:

@@ -69,6 +69,17 @@ def test_a_question_is_no_answer_to_itself():
     assert found["accuracy_at_1"] == 1
 
 
+def test_a_text_twice_is_no_pair_to_find():
+    texts = ("a", "b"), ("a", "a"), ("d", "d"), ("e", "c")
+    pairs = retrieval.pair_set(map(TextExample, texts))
+    assert list(pairs.texts) == ["a", "b", "e", "c"]
+    # Each query is nearest to the other one's document.
+    vectors = np.array([[1, 0], [0, 1], [0, 1], [1, 0]])
+    assert pairs.evaluate(vectors)["accuracy_at_1"] == 0
+    with pytest.raises(ValueError, match="a text twice"):
+        retrieval.pair_set([TextExample(("d", "d"))])
+
+
 @pytest.mark.parametrize("value", [1, np.nan])
 def test_equal_vectors_find_nothing(value):
     examples = [TextExample((f"q{i}", f"d{i}")) for i in range(20)]
