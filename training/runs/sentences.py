@@ -84,7 +84,7 @@ class Run:
         # Fields of `TextFeatures` for those to train on.
         self._targets = {"labels": options.train_columns}
         self._open_sets()
-        dev = self._dev
+        dev = options.do_train and self._dev  # else nothing is chosen
         names = {"dev": retrieval.names_at(dev, self._sizes)} if dev else {}
         self._best = BestCheckpoint(options.finetuning, names)
 

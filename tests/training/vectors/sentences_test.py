@@ -258,6 +258,13 @@ def test_results_are_those_of_the_best_weights(goldens, tmp_path):
     sentences.run(options)
     written = (tmp_path / "out/eval_results.txt").read_text()
     assert "global_step = 1\n" in written
+    # The choice stays also where other scores are computed.
+    texts = options.texts.replace(evaluation="retrieval")
+    asked = options.replace(do_train=False, eval_every_steps=0, texts=texts)
+    asked = asked.replace(given=frozenset(["evaluation"]))
+    assert "mrr_at_10" in sentences.run(asked)["dev"]
+    written = (tmp_path / "out/eval_results.txt").read_text()
+    assert "global_step = 1\n" in written
 
 
 def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
