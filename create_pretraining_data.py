@@ -73,9 +73,7 @@ class CreationOptions(Settings):
         "this Beam runner, such as DirectRunner."
     )
     beam_options: str = setting(
-        "",
-        "[new] Options of Beam, as on a command line: "
-        "'--direct_num_workers=4'.",
+        "", "[new] Options of Beam, such as '--direct_num_workers=4'."
     )
 
     def _check(self) -> None:
@@ -114,7 +112,7 @@ def main() -> None:
         if any(outputs.are_same(x, recipe.vocab_file) for x in input_files):
             raise ValueError(
                 f"--input_file={options.input_file} holds --vocab_file="
-                f"{recipe.vocab_file}, which is no text; leave it out."
+                f"{recipe.vocab_file}, which is not text; leave it out."
             )
     manifests.require_vocabulary(output_files, vocabulary.sha256(vocab))
     if not number:

@@ -29,8 +29,7 @@ def main() -> None:
     study = studies.get(options.study)
     check_rows(study, options)
     if options.scale == PAPER:
-        lines = paper_commands(study, options.study, options.rows)
-        print(*lines, sep="\n")
+        print(*paper_commands(study, options.study, options.rows), sep="\n")
         return
     options.data.check(study)
     program.load_tensorflow()

@@ -37,12 +37,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_331,
-    "training": 10_752,
-    "modeling": 3_829,
+    "data": 9_346,
+    "training": 10_755,
+    "modeling": 3_837,
     "studies": 1_370,
     "demo": 380,
-    "programs": 713,
+    "programs": 716,
 }
 MOST_DOCSTRINGS = 8_200
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

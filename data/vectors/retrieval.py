@@ -82,13 +82,18 @@ def pair_set(examples: Iterable[TextExample]) -> PairSet:
 
     Positive pairs of one text twice are left out: no document is the query.
     """
-    places, pairs, scores = {}, [], []
+    places, pairs, scores, num_twice = {}, [], [], 0
     for texts, score in ((x.texts[:2], x.score) for x in examples):
-        if score is not None or texts[0] != texts[1]:
-            pairs.append([places.setdefault(x, len(places)) for x in texts])
+        if score is None and texts[0] == texts[1]:
+            num_twice += 1
+            continue
+        pairs.append([places.setdefault(x, len(places)) for x in texts])
         scores += [score] * (score is not None)
+    twice = f"{num_twice} pairs to evaluate on are a text twice"
     if not pairs:
-        raise ValueError("Each pair to evaluate on is a text twice; give more.")
+        raise ValueError(f"{twice}, and no others are there; give some.")
+    if num_twice:
+        logging.warning(f"{twice}; they are left out.")
     warn_of_equal(scores, "evaluate on")
     return PairSet(list(places), np.array(pairs), scores)
 

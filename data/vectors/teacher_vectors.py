@@ -32,14 +32,14 @@ def fitted(vectors: np.ndarray, size: int, rotate: bool) -> np.ndarray:
     Vectors of the same size are unchanged. Otherwise, or with `rotate`, they
     are rotated to their principal axes, the largest first, then truncated or
     zero-padded. No other H numbers preserve the dot products better. Raises
-    ValueError if a number is nan or infinite.
+    ValueError if a number is nan or infinite, or all numbers of a row are 0.
     """
     vectors = np.asarray(vectors, np.float32)
-    finite = np.isfinite(vectors).all(axis=1)
+    finite = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
     if not finite.all():
         raise ValueError(
             f"--teacher_vectors: row {int(np.argmin(finite))} (from 0) has a "
-            "number that is nan or infinite; compute it again."
+            "number that is nan or infinite, or only zeros; compute it again."
         )
     if vectors.shape[1] != size or rotate:
         logging.info(

@@ -57,6 +57,14 @@ class VectorForm:
     max_seq_length: int | None = None
 
     def __post_init__(self):
+        texts = self.default_prompt, *self.prompts, *self.prompts.values()
+        numbers = *self.vector_sizes, self.max_seq_length or 0
+        if not (
+            isinstance(self.normalize, bool)
+            and all(isinstance(text, str) for text in texts)
+            and all(isinstance(number, int) for number in numbers)
+        ):
+            raise TypeError(f"a value is of another type: {self}")
         sizes = tuple(sorted(set(self.vector_sizes), reverse=True))
         object.__setattr__(self, "vector_sizes", sizes)
         require_one_of(VECTOR_POOLINGS, "pooling", self.pooling)
@@ -123,7 +131,7 @@ class VectorForm:
             return None
         try:
             return cls(**facts)
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} is damaged or has another version ({error}); {_AGAIN}."
             ) from None

@@ -127,6 +127,21 @@ def test_values_of_another_type_are_damage(tmp_path, changes):
         VectorForm.find(folder)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"normalize": "false"},
+        {"vector_sizes": ["8"]},
+        {"prompts": ["query"]},
+        {"default_prompt": "query", "prompts": {"query": 3}},
+    ],
+)
+def test_a_form_with_values_of_another_type_is_damaged(tmp_path, changes):
+    (tmp_path / "sentence_vectors.json").write_text(json.dumps(changes))
+    with pytest.raises(ValueError, match="sentence_vectors.json is damaged"):
+        VectorForm.find(str(tmp_path))
+
+
 def test_what_is_written_is_read_again(tmp_path):
     form = VectorForm(
         pooling="cls",

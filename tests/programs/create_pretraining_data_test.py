@@ -70,7 +70,7 @@ def test_a_vocabulary_of_the_other_case_is_warned_of(goldens, tmp_path):
     assert "--do_lower_case=false" in done.stderr
 
 
-def test_the_vocabulary_is_no_text(goldens, tmp_path):
+def test_the_vocabulary_is_not_text(goldens, tmp_path):
     text = f"--input_file={goldens}/voc*.txt"
     done = create(goldens, tmp_path / "out", text, code=1)
     message = f"error: {text} holds --vocab_file={goldens}/vocab.txt"

@@ -69,14 +69,15 @@ def test_a_question_is_no_answer_to_itself():
     assert found["accuracy_at_1"] == 1
 
 
-def test_a_text_twice_is_no_pair_to_find():
+def test_a_text_twice_is_no_pair_to_find(caplog):
     texts = ("a", "b"), ("a", "a"), ("d", "d"), ("e", "c")
     pairs = retrieval.pair_set(map(TextExample, texts))
     assert list(pairs.texts) == ["a", "b", "e", "c"]
     # Each query is nearest to the other one's document.
     vectors = np.array([[1, 0], [0, 1], [0, 1], [1, 0]])
     assert pairs.evaluate(vectors)["accuracy_at_1"] == 0
-    with pytest.raises(ValueError, match="a text twice"):
+    assert "2 pairs to evaluate on are a text twice; they are" in caplog.text
+    with pytest.raises(ValueError, match="1 pairs .* a text twice, .*give"):
         retrieval.pair_set([TextExample(("d", "d"))])
 
 
@@ -138,8 +139,9 @@ def test_a_teacher_that_is_no_array_is_refused(tmp_path):
         teacher_vectors.read_teacher(str(tmp_path / "no.npy"), 4)
 
 
-def test_a_teachers_nan_is_refused_with_its_row():
+@pytest.mark.parametrize("value", [[1, np.nan], [0, 0]])
+def test_a_teachers_nan_or_zeros_are_refused_with_their_row(value):
     vectors = np.ones([3, 2])
-    vectors[1, 1] = np.nan
+    vectors[1] = value
     with pytest.raises(ValueError, match="row 1 "):
         teacher_vectors.fitted(vectors, 2, rotate=False)
