@@ -50,7 +50,10 @@ def of_shard(path: str) -> dict[str, Any]:
 
 
 def require_vocabulary(paths: Sequence[str], sha256: str) -> None:
-    """Refuses to write some shards beside others with another vocabulary."""
+    """Refuses to write some shards beside others with another vocabulary.
+
+    `sha256` is the `vocabulary.sha256` of the `paths`. Raises ValueError.
+    """
     for path in dict.fromkeys(path_of([path]) for path in paths):
         known = read(path).get("made_from", {}).get("vocab_sha256", sha256)
         name = path.removesuffix(files.MANIFEST_SUFFIX)

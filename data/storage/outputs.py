@@ -18,7 +18,7 @@ def check(inputs: Named, outputs: Named) -> None:
     """
     taken = {_identity(path): flag for flag in inputs for path in inputs[flag]}
     for flag, paths in outputs.items():
-        if not all(paths or [None]):
+        if not paths or not all(paths):
             raise ValueError(f"--{flag} is empty; give a path.")
         for path in paths:
             identity = _identity(path)

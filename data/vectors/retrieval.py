@@ -89,9 +89,9 @@ def pair_set(examples: Iterable[TextExample]) -> PairSet:
             continue
         pairs.append([places.setdefault(x, len(places)) for x in texts])
         scores += [score] * (score is not None)
-    twice = f"{num_twice} pairs to evaluate on are a text twice"
+    twice = f"{num_twice} of the pairs to evaluate on have the same text twice"
     if not pairs:
-        raise ValueError(f"{twice}, and no others are there; give some.")
+        raise ValueError(f"{twice}, and there are no others; give some.")
     if num_twice:
         logging.warning(f"{twice}; they are left out.")
     warn_of_equal(scores, "evaluate on")

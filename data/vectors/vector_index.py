@@ -65,7 +65,10 @@ class Index:
                 ]
 
     def _nearest(self, questions: np.ndarray, first: int, k: int) -> tuple:
-        """The highest scores of a block of vectors, and their rows, [Q, k]."""
+        """Finds the highest scores in the block from row `first` on.
+
+        Returns scores, float32 [Q, k], and rows, int32; a small block has less.
+        """
         block = slice(first, first + _ROWS)
         vectors = np.asarray(self.vectors[block])
         scores = questions @ (vectors if self.is_unit else unit(vectors)).T

@@ -115,6 +115,7 @@ class Programs:
             manager = CheckpointManager(folder)
             steps = manager.steps() or [0]
             last = steps[-1] if self._plan.minutes else self._plan.steps
+            # Checkpoints are near the shares of the steps, not at them.
             step = min(steps, key=lambda s: abs(s - row.share * last))
             if not step or abs(step - row.share * last) > last / 20:
                 raise FileNotFoundError(

@@ -76,8 +76,8 @@ def test_a_text_twice_is_no_pair_to_find(caplog):
     # Each query is nearest to the other one's document.
     vectors = np.array([[1, 0], [0, 1], [0, 1], [1, 0]])
     assert pairs.evaluate(vectors)["accuracy_at_1"] == 0
-    assert "2 pairs to evaluate on are a text twice; they are" in caplog.text
-    with pytest.raises(ValueError, match="1 pairs .* a text twice, .*give"):
+    assert "2 of the pairs to evaluate on have the same text" in caplog.text
+    with pytest.raises(ValueError, match="1 of the pairs .*twice, .*give"):
         retrieval.pair_set([TextExample(("d", "d"))])
 
 

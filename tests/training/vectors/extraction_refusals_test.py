@@ -108,7 +108,9 @@ def test_outputs_that_are_inputs_are_refused(options, tmp_path):
         extraction.run(options.replace(attention_png=options.output_file))
     model = tmp_path / "model"
     shutil.copytree(options.init_checkpoint, model)
-    for path in model.glob("*.[dis]*"):  # the weights
+    weights = list(model.glob("*.ckpt*.*"))  # data and index
+    assert len(weights) == 2
+    for path in weights:
         changes = {"init_checkpoint": str(model), "output_file": str(path)}
         with pytest.raises(ValueError, match="of --init_checkpoint, too"):
             extraction.run(options.replace(**changes))
