@@ -97,9 +97,11 @@ def _with_peers():
         for length in (16, 128):
             case = Case("latency", "ms", 8, peers, model, length=length)
             yield f"latency_{model}_{length}", case
-    peers = {"sentence-transformers": 1.5}
-    case = Case("encoding", "texts/s", 3, peers, "minilm", count=10_000)
-    yield "encoding_minilm_float32", case
+    for precision, least in ("float32", 1.5), ("bfloat16", 1):
+        peers = {"sentence-transformers": least}
+        case = Case("encoding", "texts/s", 3, peers, "minilm", precision)
+        case = dataclasses.replace(case, count=10_000)
+        yield f"encoding_minilm_{precision}", case
     for kind, rate in ("tokenizing_python", 8), ("tokenizing_in_graph", 30):
         yield kind, Case(kind, "MB/s", 5, {"tokenizers": 3}, rate=rate)
 

@@ -170,7 +170,11 @@ def encoding(case):
     _model("BertModel", case).save_pretrained(folder)
     model = sentence_model(folder, case["length"])
     texts = texts_of(case)
-    encode = functools.partial(model.encode, texts, batch_size=case["rows"])
+
+    def encode():
+        with _autocast(case):
+            model.encode(texts, batch_size=case["rows"])
+
     return {"": functools.partial(_timed, encode)}
 
 
