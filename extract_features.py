@@ -26,7 +26,7 @@ from training.config.extraction_options import ExtractionOptions
 def main() -> None:
     """Writes the vectors that the flags ask for."""
     options = flags.read(ExtractionOptions)
-    program.load_tensorflow()
+    program.load_tensorflow(infers_in=options.device.precision)
     from training.runs import vectors
 
     vectors.run(options)

@@ -62,7 +62,7 @@ def encode_or_search(asked: str) -> None:
     )
     known = names_of(EncodingOptions) | names_of(LogOptions)
     flags.refuse_unread(known - options.unread, asked)
-    program.load_tensorflow()
+    program.load_tensorflow(infers_in=options.device.precision)
     from training.runs import encoding
 
     encoding.run(options)

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.ours import reading, steps, tasks, texts  # noqa: E402
 from benchmarks.peers.protocol import serve  # noqa: E402
+from training import program  # noqa: E402
 
 KINDS = vars(steps) | vars(tasks) | vars(texts) | vars(reading)
 
@@ -19,6 +20,8 @@ def make(case):
     tf.config.threading.set_intra_op_parallelism_threads(case["threads"])
     tf.config.threading.set_inter_op_parallelism_threads(case["threads"])
     case["threads"] = case["threads"] or os.cpu_count()
+    if case["kind"] == "encoding":  # as run_sentence_vectors.py --do_encode
+        program.load_tensorflow(infers_in=case["precision"])
     return KINDS[case["kind"]](case), f"TensorFlow {tf.__version__}"
 
 

@@ -1,6 +1,9 @@
+import numpy as np
 import pytest
 
-from tests.support import fork_server
+import bert
+from tests.support import fork_server, rounding
+from tests.support.model_folders import write_released
 
 PROGRAM = fork_server.ROOT / "run_sentence_vectors.py"
 MODEL = "--init_checkpoint=model"
@@ -31,3 +34,18 @@ def test_a_boolean_with_its_default_is_accepted(tmp_path):
     flags = *ENCODE, "--do_train=false"
     done = fork_server.python(PROGRAM, *flags, cwd=tmp_path, code=1)
     assert "a.txt: no such --input_file" in done.stderr
+
+
+def test_vectors_in_bfloat16_differ_by_roundings_only(goldens, tmp_path):
+    # The process lays out its weights once: each block must have its own.
+    write_released(goldens, tmp_path / "model")
+    texts = ["one two three", "two", "three one " * 9, "four two one"]
+    (tmp_path / "a.txt").write_text("\n".join(texts))
+    flags = "--precision=bfloat16", "--encode_batch_size=2"
+    fork_server.python(PROGRAM, *ENCODE, *flags, cwd=tmp_path)
+    wanted = bert.load(tmp_path / "model").encode(texts)
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    num_roundings = rounding.EMBEDDINGS + 3 * rounding.BLOCK
+    found = np.load(tmp_path / "a.npy")
+    rounding.assert_near(found, wanted, "bfloat16", num_roundings)
+    assert np.abs(found - wanted).max() > 1e-4  # it was in bfloat16

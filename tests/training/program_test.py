@@ -1,8 +1,11 @@
 """How a program ends."""
 
+import os
+
 import pytest
 
 from tests.support import fork_server
+from training import program
 
 SCRIPT = """
 import sys
@@ -62,3 +65,16 @@ def test_a_stray_word_of_a_file_of_flags_is_named(tmp_path):
     done = fork_server.python("run_plot.py", *flags, code=1)
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: unexpected argument 'word'; flags look like")
+
+
+@pytest.mark.parametrize(
+    ("precision", "is_frozen"), [("", "0"), ("float32", "0"), ("bfloat16", "1")]
+)
+def test_only_a_process_that_never_trains_lays_out_its_weights_once(
+    monkeypatch, precision, is_frozen
+):
+    switch = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
+    monkeypatch.setenv(switch, "1")  # as for a server
+    monkeypatch.setattr(program.tensorflow_log, "load", lambda is_verbose: None)
+    program.load_tensorflow(infers_in=precision)
+    assert os.environ[switch] == is_frozen

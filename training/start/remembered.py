@@ -54,11 +54,9 @@ def left_out(
     # Differs from the original: a flag that is left out has its default there,
     # because the original keeps nothing but weights. A model of cased texts
     # then reads them lower-cased, without a warning.
-    names = names_of(type(options))
-    if options.find("do_train"):
-        names.discard("save_best")  # it needs --eval_every_steps, too
-    else:
-        names -= names_of(DistillOptions)
+    names, trains = names_of(type(options)), options.find("do_train")
+    # save_best needs --eval_every_steps, too.
+    names -= {"save_best"} if trains else names_of(DistillOptions)
     known = {n: value for n, value in made_with.items() if n in names}
     of_task, task = known.pop("task_options", {}), {}
     if hasattr(options, "task_name"):
