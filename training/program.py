@@ -15,6 +15,7 @@ from training import json_log, tensorflow_log
 from training.config import flags
 from training.config.run_options import LogOptions
 from training.devices import preemption
+from training.devices.precision import FROZEN
 
 VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
 _HELP = ("help", "helpshort", "h", "?", "helpfull")
@@ -63,11 +64,8 @@ def load_tensorflow(infers_in: str = "") -> None:
     TensorFlow's own messages are hidden as `tensorflow_log.load` says, or shown
     by `--verbosity=1`. `infers_in`: the precision, if the process never trains.
     """
-    # oneDNN then lays out the weights of a matrix product with a bias once, not
-    # in every call: with amx_bf16 a batch of MiniLM or Base takes 0.7 of the
-    # time. A training must not: its first weights would be used for ever.
-    is_frozen = infers_in not in ("", "float32")
-    os.environ["TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"] = str(int(is_frozen))
+    # With amx_bf16 a batch of MiniLM or Base takes 0.7 of the time.
+    os.environ[FROZEN] = str(int(infers_in not in ("", "float32")))
     tensorflow_log.load(logging.get_verbosity() >= logging.DEBUG)
 
 

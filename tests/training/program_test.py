@@ -6,6 +6,7 @@ import pytest
 
 from tests.support import fork_server
 from training import program
+from training.devices.precision import FROZEN
 
 SCRIPT = """
 import sys
@@ -73,8 +74,7 @@ def test_a_stray_word_of_a_file_of_flags_is_named(tmp_path):
 def test_only_a_process_that_never_trains_lays_out_its_weights_once(
     monkeypatch, precision, is_frozen
 ):
-    switch = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
-    monkeypatch.setenv(switch, "1")  # as for a server
+    monkeypatch.setenv(FROZEN, "1")  # as for a server
     monkeypatch.setattr(program.tensorflow_log, "load", lambda is_verbose: None)
     program.load_tensorflow(infers_in=precision)
-    assert os.environ[switch] == is_frozen
+    assert os.environ[FROZEN] == is_frozen

@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+# The environment's switch with which oneDNN lays out the weights of a matrix
+# product with a bias once, and never sees new ones.
+FROZEN = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
 # The names of Linux (/proc/cpuinfo) for instructions that multiply bfloat16.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 # oneDNN has 16-bit kernels on processors with one of these. Those for bfloat16

@@ -30,8 +30,7 @@ def score(train: RecordFiles | None, scorer: TaskScorer) -> Results:
     first = scorer.finetuning.first
     if not (first and train):
         return {}
-    folder = model_folder.beside(first.path)
-    trained = os.path.join(folder, "train.tf_record")
+    trained = os.path.join(model_folder.beside(first.path), "train.tf_record")
     if before := reuse.num_examples(trained):
         path = train.paths[0]
         logging.info(

@@ -5,6 +5,7 @@ are summed, cannot accumulate them, and does not resume within an epoch.
 """
 
 import functools
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from data.records.shard import Shard
 from modeling.objectives.base import Objective
 from training.config.run_options import TrainOptions
 from training.devices import preemption
+from training.devices.precision import FROZEN
 from training.devices.strategy import (
     all_workers,
     distribute,
@@ -50,13 +52,15 @@ class Trainer:
         evaluate: Callable[[int], bool | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
+        if os.environ.get(FROZEN, "").lower() in ("1", "true"):
+            raise ValueError(
+                f"{FROZEN} is set, with which TensorFlow always computes with "
+                "the first weights; unset it to train."
+            )
         self._strategy = tf.distribute.get_strategy()
-        self._clock = clock
-        self._options = options
-        self._evaluate = evaluate
-        self._manager = CheckpointManager(
-            options.output_dir, options.keep_checkpoint_max
-        )
+        self._clock, self._options, self._evaluate = clock, options, evaluate
+        kept = options.output_dir, options.keep_checkpoint_max
+        self._manager = CheckpointManager(*kept)
         self._steps = TrainSteps(model, options)
 
     def train(

@@ -47,9 +47,8 @@ def summarize(trials: Sequence[Trial], metric: str) -> Iterator[list]:
     for setting in dict.fromkeys(trial.setting for trial in trials):
         values = [t.value(metric) for t in trials if t.setting == setting]
         scored = [value for value in values if not math.isnan(value)]
-        figures = [None] * 3
-        if scored:
-            figures = [statistics.median(scored), min(scored), max(scored)]
+        summaries = statistics.median, min, max
+        figures = [f(scored) if scored else None for f in summaries]
         spread = statistics.stdev(scored) if len(scored) > 1 else None
         failed = len(values) - len(scored)
         count = f"{len(values)}" + (f" ({failed} failed)" if failed else "")

@@ -142,8 +142,7 @@ class Run:
             write_json(path, last | more)
             return {"dev": last["dev"]}
 
-        dev_files = filter(None, [dev])
-        step = best.train(model, evaluate, train, dev_files, **facts)
+        step = best.train(model, evaluate, train, filter(None, [dev]), **facts)
         # The last evaluation while training may be of other weights.
         results = evaluate(step, **best.note()) if dev else {}
         self._describe(best.weights(step))

@@ -100,8 +100,7 @@ def _read_by(
     task_name: str, given: Mapping[str, Any], of_task: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Adds defaults of given flags, with which a model may be trained."""
-    is_known = task_name.lower() in task_names()
-    usual = task_options(task_name) if is_known else {}
+    usual = task_options(task_name) if task_name.lower() in task_names() else {}
     if "text_columns" in usual:
         usual["text_columns"] = [*usual_texts(of_task.get("kind", "single"))]
     names = _READ_BY & given.keys() & usual.keys()

@@ -14,9 +14,18 @@ from tests.training.support import (
     assert_same_weights,
     golden_run,
 )
+from training.devices.precision import FROZEN
 from training.loop import events
 from training.loop import trainer as loop
 from training.loop.checkpointing import CheckpointManager
+
+
+def test_no_training_computes_with_its_first_weights_for_ever(
+    goldens, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(FROZEN, "1")  # as for a server
+    with pytest.raises(ValueError, match=f"{FROZEN} is set.*; unset it"):
+        golden_run(goldens, tmp_path, num_layers=3)
 
 
 @pytest.fixture(scope="module")
