@@ -25,6 +25,8 @@ from training.start import description, remembered, setup
 _LABELS, _ORDER = "next_sentence_labels", "sentence_order_prediction"
 # What a manifest says of the text's wordpieces and labels.
 _OF_TEXT = ("vocab_sha256", "do_lower_case", _ORDER)
+# Name in `_OF_TEXT` -> value -> who has it.
+OfText = dict[str, dict[Any, str]]
 # Flags without which the variables of a run's model are other ones.
 _OF_OBJECTIVE = ("objective", "generator_size")
 # Number of records of each file whose labels are read.
@@ -36,15 +38,15 @@ def open_records(
     options: PretrainingOptions,
     config: BertConfig,
     vocab: Mapping[str, int],
-    vocabularies: dict[str, str],
+    known: OfText,
 ) -> RecordFiles:
     """Checks records against the flags and the model.
 
     The specs of the files have `masked_lm_*` if the records are masked, and
     `next_sentence_labels` if they are pairs.
 
-    `vocab`, token -> id, is used if `options.needs_ids`. The vocabularies of
-    the files are added to `vocabularies`, see `require_one_vocabulary`. Raises
+    `vocab`, token -> id, is used if `options.needs_ids`. What the files were
+    made with is added to `known`, see `require_one_text`. Raises
     FileNotFoundError if no file matches; ValueError if one is damaged or does
     not fit.
     """
@@ -60,7 +62,7 @@ def open_records(
         opened = input_pipeline.open_records(
             paths, specs, limits=limits, skip_bad_records=skips
         )
-        _check_manifests(opened, options, vocab, vocabularies)
+        _check_manifests(opened, options, vocab, known)
     except DamagedError as error:
         raise DamagedError(
             f"{error} Or pass --skip_bad_records: it leaves out what is "
@@ -106,19 +108,15 @@ def _specs(
 def compare(train: RecordFiles, dev: RecordFiles) -> None:
     """Warns of an evaluation on records that are trained on.
 
-    Raises ValueError for dev pairs with labels that the run does not learn.
+    Raises ValueError for dev pairs if the run learns none.
     """
     if {*train.paths} & {*dev.paths}:
         warn_of_trained_text()
-    sets = () if dev is train else (train, dev)
-    said = {of_manifest(x.paths[0]).get(_ORDER) for x in sets} - {None}
-    if hold_pairs(dev) and (len(said) > 1 or not hold_pairs(train)):
+    if hold_pairs(dev) and not hold_pairs(train):
         raise ValueError(
             f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
-            f"but those of --input_file ({train.paths[0]}) are none, or their "
-            "labels mean another thing. Give both the same "
-            f"--next_sentence_prediction and --{_ORDER} of "
-            "create_pretraining_data.py."
+            f"but those of --input_file ({train.paths[0]}) are none. Give both "
+            "the same --next_sentence_prediction of create_pretraining_data.py."
         )
 
 
@@ -175,7 +173,7 @@ def _check_manifests(
     opened: RecordFiles,
     options: PretrainingOptions,
     vocab: Mapping[str, int],
-    vocabularies: dict[str, str],
+    known: OfText,
 ) -> None:
     """Refuses files that lack records, or were made with another vocabulary.
 
@@ -192,9 +190,10 @@ def _check_manifests(
             if not options.skip_bad_records:
                 raise DamagedError(f"{lacks}; copy or write the file again.")
             logging.warning("--skip_bad_records: %s.", lacks)
-        if checksum := manifest["made_from"].get("vocab_sha256"):
-            vocabularies.setdefault(checksum, path)
-            require_one_vocabulary(vocabularies)
+        for name in _OF_TEXT[: 2 + hold_pairs(opened)]:  # the last is of pairs
+            if (value := manifest["made_from"].get(name)) is not None:
+                known.setdefault(name, {}).setdefault(value, path)
+        require_one_text(known)
         if options.needs_ids and not _fits(opened, path, vocab):
             raise ValueError(
                 f"{path} was not made with --vocab_file={options.vocab_file}; "
@@ -202,14 +201,16 @@ def _check_manifests(
             )
 
 
-def require_one_vocabulary(known: Mapping[str, str]) -> None:
-    """Refuses several vocabularies; `known` are checksum -> who has it."""
-    if len(known) > 1:
-        raise ValueError(
-            f"{' and '.join(known.values())} do not have the same vocabulary, "
-            "so that their ids are other words; give the --vocab_file of "
-            "create_pretraining_data.py, and files and folders made with it."
-        )
+def require_one_text(known: OfText) -> None:
+    """Refuses several vocabularies, cases or meanings of labels."""
+    for name, owners in known.items():
+        if len(owners) > 1:
+            what = f"--{name}".replace("--vocab_sha256", "vocabulary")
+            raise ValueError(
+                f"{' and '.join(owners.values())} do not have the same {what}, "
+                "so that their ids or labels mean other things; give what was "
+                "made with one --vocab_file and the same flags."
+            )
 
 
 def _fits(opened: RecordFiles, path: str, vocab: Mapping[str, int]) -> bool:

@@ -194,8 +194,8 @@ class Run:
             weights=weights if step else start.origin["init_checkpoint"],
         ).write(folder, None)
 
-    def _vocabularies(self) -> dict[str, str]:
-        """Checksum of a vocabulary -> who has it, see `run_records`."""
+    def _vocabularies(self) -> run_records.OfText:
+        """The vocabularies of the command and of its folders."""
         known, given = {}, self._options.vocab_file
         if given:
             vocab = vocabulary.load_vocab(given)
@@ -205,8 +205,8 @@ class Run:
             facts = CheckpointManager(folder).made_from() if folder else {}
             if checksum := facts.get("vocab_sha256"):
                 known.setdefault(checksum, f"--{flag}={folder}")
-        run_records.require_one_vocabulary(known)
-        return known
+        run_records.require_one_text(of_text := {"vocab_sha256": known})
+        return of_text
 
     def _open_records(self) -> Records:
         """Opens and checks the records to train on and to be scored by."""

@@ -204,9 +204,16 @@ def test_records_of_another_vocabulary_are_refused_wherever_they_are_read(
 def test_records_of_another_case_or_kind_of_pairs_are_told(
     trained, vocab_file, tmp_path, caplog
 ):
-    records = records_of(vocab_file, tmp_path, sentence_order_prediction=True)
-    both = trained.replace(eval_file=records, do_eval=True)
-    refused(both, "--sentence_order_prediction of")
+    order, case = "sentence_order_prediction", "do_lower_case"
+    for name, made in (
+        (order, {order: True, case: False}),
+        (case, {order: True}),
+    ):
+        records = records_of(vocab_file, tmp_path, **made)
+        both = trained.replace(eval_file=records, do_eval=True)
+        refused(both, f"the same --{name}, ")
+        mixed = f"{trained.input_file},{records}"
+        refused(both, f"the same --{name}, ", input_file=mixed)
     pretraining.run(both.replace(do_train=False))
     changed = "do_lower_case False -> True; sentence_order_prediction False ->"
     assert changed in caplog.text
