@@ -185,8 +185,8 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
 
     For example `a.txt,corpus/*.txt,out@64` (see `expand_shards`), in this
     order; the matches of a glob are sorted, without temporary files, manifests
-    and text folders. Raises FileNotFoundError if a pattern matches nothing, or
-    a shard is missing.
+    and text folders. Raises FileNotFoundError if a pattern matches nothing or
+    a folder, or a shard is missing.
     """
     paths = []
     for pattern in _split(patterns) or [""]:
@@ -199,13 +199,13 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
         else:
             whole = [x for x in find(pattern) if _INCOMPLETE not in x]
             matches = [x for x in whole if not x.endswith(_NO_INPUT)]
-            missing = [] if matches else [pattern]
+            missing = list(filter(is_folder, matches)) if matches else [pattern]
         # Differs from the original: it reads the other files, so that after a
         # typing error it trains on a part of the text.
         if missing:
             raise FileNotFoundError(
                 f"--{flag}: no file matches {missing[0]!r} (looked from "
-                f"{os.getcwd()}); give files or globs, such as folder/*."
+                f"{os.getcwd()}); give files, no folder, such as corpus/*.txt."
             )
         paths.extend(matches)
     return paths

@@ -39,11 +39,13 @@ def test_brackets_and_half_written_files(tmp_path):
         (" ,", ""),
         ("out@2", "out-00001-of-00002"),  # one of two shards is there
         (".", "."),  # a folder
+        ("*", "sub"),
     ],
 )
 def test_what_matches_nothing_is_told(tmp_path, monkeypatch, patterns, named):
     monkeypatch.chdir(tmp_path)
     files.write_text("out-00000-of-00002", "")
+    (tmp_path / "sub").mkdir()
     message = f"--eval_file: no file matches '{named}' .*{tmp_path}.*; give"
     with pytest.raises(FileNotFoundError, match=message):
         files.expand_patterns(patterns, "eval_file")
