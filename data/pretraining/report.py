@@ -10,7 +10,6 @@ from data.pretraining.data_options import PretrainingDataOptions
 from data.records.feature_spec import NO_PAIR
 from data.storage import files, manifests
 
-_NUM_ROWS = 3
 _MAX_UNKNOWN_SHARE = 0.01
 _MIN_TEXT_SHARE = 0.8
 
@@ -32,10 +31,11 @@ def warn_of_other_shards(outputs: Sequence[str]) -> None:
     name = manifests.data_set_name(outputs)
     found = files.find(f"{glob.escape(name)}-?????-of-?????")
     if others := sorted(set(found) - set(outputs)):
-        written = manifests.path_of(outputs)
+        whole = manifests.path_of(outputs).removesuffix(files.MANIFEST_SUFFIX)
+        is_whole = {*files.expand_shards(whole)} <= {*outputs}
         logging.warning(
             f"{len(others)} other shards are there, such as {others[0]}: read "
-            f"{written.removesuffix(files.MANIFEST_SUFFIX)}, not {name}-*, or "
+            f"{whole if is_whole else ','.join(outputs)}, not {name}-*, or "
             "remove the others."
         )
 
@@ -85,7 +85,7 @@ def describe_rows(
 ) -> list[str]:
     """Returns the first three rows as text, for the log."""
     texts = []
-    for row in range(min(_NUM_ROWS, len(columns["input_ids"]))):
+    for row in range(len(columns["input_ids"][:3])):
         of_row = {name: values[row] for name, values in columns.items()}
         ids = of_row["input_ids"][of_row["input_mask"] == 1]
         tokens = " ".join(tokens_by_id[i] for i in ids)

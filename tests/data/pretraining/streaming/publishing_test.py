@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from data.pretraining.report import warn_of_other_shards
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.plan import make_plan
 from data.pretraining.streaming.shards import load_report, write_shard
@@ -166,3 +167,6 @@ def test_shards_of_an_earlier_number_are_logged(out, plan, reports, caplog):
     (message,) = caplog.messages
     assert f"1 other shards are there, such as {out}/out-00000" in message
     assert f"read {out}/out@3, not {out}/out-*," in message
+    # A part of a set that is written alone has not its text.
+    warn_of_other_shards(plan.outputs[:1])
+    assert f"read {plan.outputs[0]}, not {out}/out-*," in caplog.messages[-1]
