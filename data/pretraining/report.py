@@ -59,8 +59,8 @@ def log_counts(
     if share < _MIN_TEXT_SHARE:
         logging.warning(
             f"the examples hold at most {100 * share:.0f} % of the text: lines "
-            "are longer than an example and are cut. Give one sentence on each "
-            "line, or pass --split_sentences with --num_processes."
+            "longer than an example are cut. Give one sentence on each line, "
+            "--split_sentences with --num_processes, or more --max_seq_length."
         )
     most = options.max_predictions_per_seq * examples
     wanted = min(options.masked_lm_prob * tokens, most)

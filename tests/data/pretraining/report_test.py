@@ -12,7 +12,10 @@ from data.pretraining.report import log_counts
         # Random next sentences make more tokens than the text has.
         ({"tokens": 2500}, None),
         ({"tokens": 1700}, None),
-        ({"tokens": 900}, "at most 45 % .*--split_sentences with --num_pr"),
+        (
+            {"tokens": 900},
+            "at most 45 % .*--split_sentences.* --max_seq_length",
+        ),
         ({"unknown": 10}, None),
         ({"unknown": 500}, "50.0 % .*UNK.*--vocab_file .*--do_lower_case"),
         # 9 examples with 20 predictions; 15 % of the tokens are more.
