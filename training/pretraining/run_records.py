@@ -29,8 +29,6 @@ _OF_TEXT = ("vocab_sha256", "do_lower_case", _ORDER)
 OfText = dict[str, dict[Any, str]]
 # Flags without which the variables of a run's model are other ones.
 _OF_OBJECTIVE = ("objective", "generator_size")
-# Number of records of each file whose labels are read.
-_NUM_LABELS = 1000
 
 
 def open_records(
@@ -160,7 +158,7 @@ def _are_pairs(paths: Sequence[str], flag: str, needed: bool | None) -> bool:
 
 def _labels(path: str) -> np.ndarray:
     """The labels of a file's first whole records; none if it has no labels."""
-    first = list(itertools.islice(tfrecord.whole_records(path), _NUM_LABELS))
+    first = list(itertools.islice(tfrecord.whole_records(path), 1000))
     specs = [feature_spec.FeatureSpec(_LABELS, 1)]
     try:
         batch = reading.parse_batch(specs, tf.constant(first, tf.string))
@@ -246,11 +244,13 @@ def left_out(
 
 
 def require_same_objective(options: PretrainingOptions) -> None:
-    """Refuses another objective than that of the run that goes on."""
+    """Refuses another objective, or case of an export, than the run's."""
     if not (folder := text_size.run_before(options)):
         return
     before = CheckpointManager(folder).made_from()
-    for name in _OF_OBJECTIVE:
+    # Later commands read queries as the export, whose settings the folder has.
+    exports = options.do_export and "do_lower_case" in (options.given or ())
+    for name in (*_OF_OBJECTIVE, *["do_lower_case"] * exports):
         if name in before and before[name] != options.find(name):
             raise ValueError(
                 f"{folder} holds a run with --{name}={before[name]}; give "

@@ -217,6 +217,10 @@ def test_records_of_another_case_or_kind_of_pairs_are_told(
     pretraining.run(both.replace(do_train=False))
     changed = "do_lower_case False -> True; sentence_order_prediction False ->"
     assert changed in caplog.text
+    # An export would describe the folder by its own case.
+    asks = {"do_train": False, "do_export": True, "do_lower_case": True}
+    asks["given"] = frozenset(asks)
+    refused(trained, "a run with --do_lower_case=False; give this", **asks)
 
 
 def test_each_setting_of_the_masks_is_remembered(finished):
