@@ -156,19 +156,19 @@ def _scored(
 ) -> list[Prediction]:
     """Returns the predictions whose right answers are known, with these."""
     data = SquadData(options.predict_file).read()
-    has_null = options.version_2_with_negative
-    examples = [x for x in read_examples(data) if x.is_scored(has_null)]
-    ids = [example.qas_id for example in examples]
-    if unknown := [qas_id for qas_id in ids if qas_id not in predictions]:
+    examples = list(read_examples(data))
+    if others := predictions.keys() ^ {x.qas_id for x in examples}:
         raise ValueError(
-            f"{data.name}: the runs have no answer to {len(unknown)} "
-            f"questions, such as {unknown[0]!r}; give the file they answered."
+            f"{data.name} and the runs differ in {len(others)} questions, such "
+            f"as {min(others)!r}; give the file they answered."
         )
-    if not ids:
+    has_null = options.version_2_with_negative
+    examples = [x for x in examples if x.is_scored(has_null)]
+    if not examples:
         raise ValueError(f"{data.name} has no answers to score by; omit it.")
     for example in examples:
         predictions[example.qas_id].example = example
-    return [predictions[qas_id] for qas_id in ids]
+    return [predictions[example.qas_id] for example in examples]
 
 
 def _is_number(value: Any) -> bool:

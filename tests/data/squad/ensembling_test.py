@@ -159,11 +159,15 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
     out = str(tmp_path / "out")
     other = write_run(tmp_path / "other", {"r": {"Ada": 1.0}})
     data = write_data(tmp_path / "dev.json", {"q": ["Eve"], "new": ["Eve"]})
+    few = write_data(tmp_path / "few.json", {"q": ["Eve"]})
     bare = write_data(tmp_path / "bare.json", {"q": []})
+    both = {"q": {"Eve": 1.0}, "r": {"Ada": 1.0}}
+    more = [write_run(tmp_path / name, both) for name in "cd"]
     for folders, file, message in (
         (runs[:1], "", "--runs=.*a: give two folders or more"),
         ([*runs, other], "", "r/nbest_predictions.json and .*a differ in 2 q"),
-        (runs, data, "dev.json: the runs have no answer to 1 que"),
+        (runs, data, "dev.json and the runs differ in 1 .* such as 'new'"),
+        (more, few, "few.json and the runs differ in 1 .* such as 'r'"),
         (runs, bare, "bare.json has no answers to score by"),
     ):
         with pytest.raises(ValueError, match=message):
