@@ -1,4 +1,5 @@
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -79,6 +80,11 @@ def test_values_are_made_of_the_types_of_their_fields():
         ({"some_rates": 0.5}, "--some_rates=0.5; it must be a list, each item"),
         ({"some_rates": "ab"}, "--some_rates='ab'; it must be a list, each it"),
         ({"some_rates": ["a"]}, r"--some_rates=\['a'\]; it must be a list"),
+        (
+            {"some_rates": [math.nan]},
+            r"--some_rates=\[nan\]; it must be a list",
+        ),
+        ({"the_rate": math.nan}, "--the_rate=nan; it must be a number"),
         ({"size": None}, "--size=None; it must be a whole number"),
     ],
 )
