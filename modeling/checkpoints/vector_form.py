@@ -113,7 +113,7 @@ class VectorForm:
         """
         path = os.path.join(folder, VECTOR_FORM)
         if files.exists(path):
-            facts = json_files.read_json(path, remedy=_AGAIN)
+            facts = json_files.read_json(path, [*vars(cls())], _AGAIN)
         elif files.exists(path := os.path.join(folder, _MODULES)):
             try:
                 facts = _read_theirs(folder)

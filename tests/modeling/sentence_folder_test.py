@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -137,8 +138,15 @@ def test_values_of_another_type_are_damage(tmp_path, changes):
     ],
 )
 def test_a_form_with_values_of_another_type_is_damaged(tmp_path, changes):
-    (tmp_path / "sentence_vectors.json").write_text(json.dumps(changes))
-    with pytest.raises(ValueError, match="sentence_vectors.json is damaged"):
+    facts = dataclasses.asdict(VectorForm()) | changes
+    (tmp_path / "sentence_vectors.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match="sentence_vectors.json is damaged or"):
+        VectorForm.find(str(tmp_path))
+
+
+def test_a_form_without_its_values_is_damaged(tmp_path):
+    (tmp_path / "sentence_vectors.json").write_text("{}")
+    with pytest.raises(ValueError, match="damaged: no pooling, normalize, .*;"):
         VectorForm.find(str(tmp_path))
 
 
