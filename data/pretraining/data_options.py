@@ -109,8 +109,7 @@ class PretrainingDataOptions(Settings, kw_only=False):
     @property
     def max_num_tokens(self) -> int:
         """Number of tokens of a row without [CLS] and [SEP]."""
-        num_special = 3 if self.next_sentence_prediction else 2
-        return self.max_seq_length - num_special
+        return self.max_seq_length - (3 if self.next_sentence_prediction else 2)
 
     def draw_target_length(self, rng: random.Random) -> int:
         """Draws how many tokens of text the rows of a document should have."""

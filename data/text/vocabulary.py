@@ -274,8 +274,7 @@ def write_vocab(path: str, tokens: Iterable[str]) -> None:
 
 def sha256(vocab: Mapping[str, int]) -> str:
     """Returns a checksum of token -> id, equal for files of equal tokens."""
-    items = json.dumps(list(vocab.items())).encode()
-    return hashlib.sha256(items).hexdigest()
+    return hashlib.sha256(json.dumps([*vocab.items()]).encode()).hexdigest()
 
 
 def require_same(path: str, given: str) -> None:

@@ -108,8 +108,7 @@ def _sample_of(vectors: np.ndarray) -> str:
 
 def files_of(path: str) -> list[str]:
     """Returns the files of an index."""
-    _, places = _read_facts(path)
-    return [path, manifests.path_of([path]), *places]
+    return [path, manifests.path_of([path]), *_read_facts(path)[1]]
 
 
 def _read_facts(path: str) -> tuple[dict[str, Any], list[str]]:
@@ -125,6 +124,9 @@ def _read_facts(path: str) -> tuple[dict[str, Any], list[str]]:
     facts = read_json(manifest, names, _AGAIN)
     names = ("file", "column", "sha256")
     texts = require_names(facts["texts"], f"{manifest}: texts", names, _AGAIN)
+    values = facts["made_from"], facts["is_unit"], *map(texts.get, names)
+    if [*map(type, values)] != [dict, bool, str, str, str]:
+        raise ValueError(f"{manifest} is damaged: {values}; {_AGAIN}.")
     # Both can be moved together.
     file = texts["file"]
     beside = os.path.join(os.path.dirname(path), os.path.basename(file))

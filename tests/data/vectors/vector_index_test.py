@@ -140,3 +140,16 @@ def test_damaged_facts_are_refused(index, lost):
     path.write_text(json.dumps(facts))
     with pytest.raises(ValueError, match=f"no {lost}.*--do_encode"):
         open_index(index, MODEL)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("made_from", []), ("is_unit", "false"), ("file", 3), ("column", None)],
+)
+def test_facts_of_another_type_are_refused(index, name, value):
+    path = pathlib.Path(vector_index.manifests.path_of([index]))
+    facts = json.loads(path.read_text())
+    (facts if name in facts else facts["texts"])[name] = value
+    path.write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match="json is damaged: .*--do_encode"):
+        open_index(index, MODEL)
