@@ -44,8 +44,8 @@ def signatures_of(
             "not see the words after it. Use encode, or load a masked LM."
         )
     top_k, most = settings.get("top_k"), loaded.config.vocab_size
-    if top_k is not None and not 1 <= top_k <= most:
-        raise ValueError(f"top_k is {top_k}, expected 1 to {most}.")
+    if isinstance(top_k, float) or top_k not in (None, *range(1, most + 1)):
+        raise ValueError(f"top_k is {top_k!r}, expected 1, 2, ... {most}.")
     described = describe(loaded, **settings)
     check_length(described.max_seq_length, loaded.config, loaded.folder)
     if described.kind == "span":

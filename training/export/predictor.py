@@ -77,8 +77,8 @@ class Predictor:
         computed at once. Raises ValueError if `texts` is not a list, or a text
         does not have the model's form.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
+        if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1, 2, ...")
         texts = enumerate(listed(texts, least=0))
         rows = [checked_row(i, text, self._shapes) for i, text in texts]
         rows = tf.nest.map_structure(str.encode, rows)

@@ -109,8 +109,8 @@ class VectorMethods:
         from data.vectors import vector_index
         from training.vectors.texts import DOCUMENT, QUERY
 
-        if top_k < 1:
-            raise ValueError(f"top_k is {top_k}, expected 1 or more.")
+        if not isinstance(top_k, int | np.integer) or top_k < 1:
+            raise ValueError(f"top_k is {top_k!r}, expected 1, 2, ...")
         self._sentence_vectors()  # the kind fits
         vectors, questions = self._text_vectors(), listed(questions)
         if isinstance(texts, str | os.PathLike):

@@ -82,8 +82,8 @@ class TextVectors:
         """Returns the extractor for some options; refuses missing layers."""
         for layer in options.layers:
             check_layer("layers", layer, self.loaded.config.num_hidden_layers)
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
+        if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1, 2, ...")
         return self._extractor(options, batch_size=batch_size)
 
     def _row(self, text: Any, number: int) -> TextRow:
@@ -135,7 +135,7 @@ class TextVectors:
     def size_of(self, vector_size: int | None) -> int:
         """Returns K, the full size for None; refuses what was not trained."""
         sizes = self.form.sizes(self.loaded.config.hidden_size)
-        if vector_size and vector_size not in sizes:
+        if vector_size not in (None, *sizes):
             raise ValueError(
                 f"--vector_size={vector_size}, but the model was trained for "
                 f"vectors of {' or '.join(map(str, sizes))} numbers."

@@ -26,7 +26,7 @@ def test_texts_of_another_form_are_refused(pairs, text):
 def test_a_lone_text_is_no_list_of_letters(pairs):
     with pytest.raises(ValueError, match="'a text', a str, expected a list"):
         pairs.predict("a text")
-    with pytest.raises(ValueError, match="batch_size is 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="batch_size is 0, expected 1, 2"):
         pairs.predict([("a", "b")], batch_size=0)
     assert pairs.predict([]) == []
 

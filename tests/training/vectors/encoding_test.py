@@ -263,8 +263,11 @@ def test_python_refuses_what_is_no_text_or_no_model_of_vectors(released):
     model = bert.load(released)
     with pytest.raises(ValueError, match=r"texts\[0\]"):
         model.encode([("one", "two")])
-    with pytest.raises(ValueError, match="top_k"):
-        model.search(["one"], ["two"], top_k=0)
+    for top_k in (0, 2.0):
+        with pytest.raises(ValueError, match=f"top_k is {top_k}, expected 1"):
+            model.search(["one"], ["two"], top_k=top_k)
+    with pytest.raises(ValueError, match="--vector_size=0, but .* 32 or 8 num"):
+        model.encode(["one"], vector_size=0)
     with pytest.raises(ValueError, match="kind='vectors'"):
         bert.load(released, kind="encoder").search(["one"], ["two"])
 
