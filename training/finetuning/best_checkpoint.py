@@ -85,7 +85,7 @@ class BestCheckpoint:
         if not self.metric and files.exists(self._path):
             logging.warning(
                 "%s holds the choice of a run with --save_best; without this "
-                "flag the last weights are used, not the best.",
+                "flag the last weights are used, if kept, not the best.",
                 self._output_dir,
             )
         if train_files is None:

@@ -128,13 +128,12 @@ class Start:
         self._require_same_head(folder, before)
         path = os.path.join(folder, LABELS)
         if self._labels is not None and files.exists(path):
-            kept = list(files.read_lines(path))
-            if kept != list(self._labels):
+            if (kept := [*files.read_lines(path)]) != [*self._labels]:
                 raise ValueError(
                     f"{folder} holds a model of the labels {', '.join(kept)}, "
-                    f"but the task has {', '.join(self._labels)}; give that "
-                    "task, for tables with --labels, or another --output_dir, "
-                    f"and to start from its weights --init_checkpoint={folder}."
+                    f"but the task has {', '.join(self._labels)}; undo an edit "
+                    "of labels.txt, give that task (of tables by --labels), or "
+                    f"another --output_dir and --init_checkpoint={folder}."
                 )
         return manager
 

@@ -405,7 +405,7 @@ def test_a_checkpoint_tells_of_lost_windows(trained, tmp_path):
 def test_files_of_the_folder_that_were_exchanged_are_refused(trained, tmp_path):
     folder, options = trained
     for name, message in (
-        ("labels.txt", "holds a model of the labels"),
+        ("labels.txt", "model of the labels .*; undo an edit of labels.txt"),
         ("vocab.txt", "--vocab_file: not the vocab.* put that one back"),
     ):
         out = shutil.copytree(folder / "out", tmp_path / name)
