@@ -252,7 +252,7 @@ def forget_other_model(output_dir: str, weights: str | None) -> None:
 
 def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
     """Warns of a folder whose training was stopped; `facts` are `task.json`."""
-    if facts and not facts["weights"]:
+    if facts and not of_facts(facts, folder).weights:
         logging.warning(UNFINISHED, folder)
 
 
@@ -342,11 +342,13 @@ def read(output_dir: str) -> Description:
 def of_facts(facts: Mapping[str, Any], folder: str) -> Description:
     """Makes a description of the content of a folder's `task.json`.
 
-    Raises ValueError if another version wrote it.
+    Raises ValueError for another version's, and for values of other types.
     """
     try:
-        return Description.classes[facts["kind"]](**facts)
-    except (KeyError, TypeError) as error:
+        made = Description.classes[facts["kind"]](**facts)
+        # `make` refuses values of other types; JSON's lists stay as they are.
+        return settings.make(type(made), vars(made)) and made
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{folder}/task.json has another version ({error}); "
             f"{model_folder.REMEDY}."

@@ -14,7 +14,7 @@ from google.protobuf import (
 )
 from tensorflow.core.framework import tensor_pb2  # noqa: F401, for the pool
 
-import modeling
+import bert
 from data.records import tfrecord
 from tests.support.model_folder_support import change_description
 from tests.support.serving_support import (
@@ -29,7 +29,7 @@ from tests.support.serving_support import (
     rows_of,
 )
 from training.config.run_options import ExportOptions, ServingOptions
-from training.export import litert_model, loaded_model, requests, saved_model
+from training.export import litert_model, requests, saved_model
 from training.export.serving import Serving
 from training.start.description import Description, read
 
@@ -294,10 +294,19 @@ def test_a_version_of_another_model_is_told(finished, options, made, caplog):
     assert "task_name other -> " in caplog.text
 
 
-def test_a_description_of_another_version_is_named(finished):
-    change_description(finished, newer=1)
-    with pytest.raises(ValueError, match="another version .*'newer'"):
-        loaded_model.describe(modeling.load(str(finished)))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"newer": 1}, "another version .*'newer'"),
+        ({"max_seq_length": "32"}, "ion .--max_seq_length='32'; .* a whole nu"),
+        ({"do_lower_case": "true"}, "ion .--do_lower_case='true'; .* True or"),
+    ],
+)
+def test_a_description_of_another_version_is_named(finished, changes, message):
+    change_description(finished, **changes)
+    for load in bert.load, saved_model.load:
+        with pytest.raises(ValueError, match=message):
+            load(str(finished))
 
 
 def test_trials_export_the_chosen_one(goldens, tmp_path, made, caplog):
