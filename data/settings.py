@@ -226,9 +226,10 @@ def _converted(field: Field, value: Any) -> Any:
 
 def _is_a(expected: type, value: Any) -> bool:
     """Returns whether a value has a type; a float may be written as an int."""
-    if isinstance(value, bool) or value != value:  # nan
-        return value == value and expected is bool
-    return isinstance(value, int | float if expected is float else expected)
+    if isinstance(value, bool):
+        return expected is bool
+    types = int | float if expected is float else expected
+    return isinstance(value, types) and value == value  # not nan
 
 
 def names_of(options_class: type) -> set[str]:

@@ -117,6 +117,5 @@ def answer(
             for probs in masked_lm_probs[: len(query.masked_positions)]
         ]
     if query.is_pair:
-        probability = float(next_sentence_probs[0])
-        result["is_next_probability"] = round(probability, 6)
+        result["is_next_probability"] = round(float(next_sentence_probs[0]), 6)
     return result

@@ -155,8 +155,7 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
     for name, value in model.values.items():
         found = _LAYER.search(name)
         if not found or found.group() in number_of:
-            ours = _LAYER.sub(lambda old: number_of[old.group()], name)
-            values[ours] = value
+            values[_LAYER.sub(lambda old: number_of[old.group()], name)] = value
     model.values = values
     model.resize(num_hidden_layers=len(layers))
     logging.info(

@@ -346,8 +346,8 @@ def of_facts(facts: Mapping[str, Any], folder: str) -> Description:
     """
     try:
         made = Description.classes[facts["kind"]](**facts)
-        # `make` refuses values of other types; JSON's lists stay as they are.
-        return settings.make(type(made), vars(made)) and made
+        settings.make(type(made), vars(made))  # refuses other types
+        return made
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{folder}/task.json has another version ({error}); "
