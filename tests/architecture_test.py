@@ -122,7 +122,7 @@ def test_docstring_of_a_package_is_its_table_of_contents():
 
 
 def test_imports_go_one_way():
-    wrong = [
+    assert not [
         f"{module_of(path)} imports {imported}"
         for path in LIBRARY
         for imported in ours(path)
@@ -131,7 +131,6 @@ def test_imports_go_one_way():
             for allowed in MAY_IMPORT[module_of(path).split(".")[0]]
         )
     ]
-    assert not wrong
 
 
 def test_a_file_imports_what_stands_above_it_in_the_tables_of_contents():
@@ -157,8 +156,7 @@ def chain(module: str) -> tuple[str, ...]:
 
 
 def test_chains_of_imports_are_short():
-    starts = [*LIBRARY, *PROGRAMS, MODULE]
-    chains = [chain(module_of(path)) for path in starts]
+    chains = [chain(module_of(path)) for path in [*LIBRARY, *PROGRAMS, MODULE]]
     longest = max(chains, key=len)
     assert len(longest) <= LONGEST_CHAIN, " > ".join(longest)
 
@@ -196,8 +194,7 @@ def test_importing_a_program_defines_no_flag():
     # absl refuses a flag that is defined twice: two programs could never be
     # used in one process.
     for path in PROGRAMS:
-        tree = ast.parse(path.read_text("utf-8"))
-        for node in tree.body:
+        for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
                 assert "DEFINE" not in ast.unparse(node), path
 
@@ -205,13 +202,12 @@ def test_importing_a_program_defines_no_flag():
 def test_nothing_is_imported_from_a_test_file():
     # What two files need is in a support module. Scripts in strings count too.
     found = re.compile(r"^(?:from|import) .*_test\b", re.MULTILINE)
-    wrong = [
+    assert not [
         path
         for top in ("tests", "benchmarks", "demo", "studies", "examples")
         for path in (ROOT / top).rglob("*.py")
         if found.search(path.read_text("utf-8"))
     ]
-    assert not wrong
 
 
 def test_files_stay_readable():
@@ -277,12 +273,11 @@ def test_functions_are_short():
     folders = ("demo", "benchmarks", "tests", "examples")
     paths = [path for top in folders for path in (ROOT / top).rglob("*.py")]
     paths += [*LIBRARY, *PROGRAMS, *STUDIES, MODULE]
-    found = {
+    assert not {
         str(path.relative_to(ROOT)): functions
         for path in paths
         if (functions := long_functions(path.read_text("utf-8")))
     }
-    assert not found
 
 
 def test_only_code_counts_as_lines_of_a_function():

@@ -186,8 +186,7 @@ def test_layers_are_stacked_in_turns(tmp_path):
     checkpoints.write(str(tmp_path / "small"), small)
     large = weights.stack(tmp_path / "small", tmp_path / "large", 4)
     found = checkpoints.Checkpoint(str(large))
-    values = [found.read(name(i))[0] for i in range(4)]
-    assert values == [0, 1, 0, 1]
+    assert [found.read(name(i))[0] for i in range(4)] == [0, 1, 0, 1]
     assert found.read("bert/pooler/dense/bias")[0] == 9
 
 

@@ -175,8 +175,7 @@ def test_a_profiler_that_fails_costs_only_the_kernels(monkeypatch):
         raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
 
     monkeypatch.setattr(tf.profiler.experimental, "Profile", fails)
-    found = profile.of_steps(lambda: None, 1)
-    assert found == {
+    assert profile.of_steps(lambda: None, 1) == {
         "error": "RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
     }
 
@@ -326,14 +325,12 @@ def test_without_a_gpu_nothing_is_measured(check):
     assert ran == ["machine"]
     assert found["goldens"]["status"] == main.NOT_RUN
     for small in (False, True):
-        request = Request(small=small)
-        checked, _ = machine.machine(request).checks
+        checked, _ = machine.machine(Request(small=small)).checks
         assert checked["passed"] == small
 
 
 def test_chosen_parts_are_run_after_the_machine(check):
-    only = ["SIGTERM", "speed, large, 512"]
-    ran, found = check(small=False, only=only)
+    ran, found = check(small=False, only=["SIGTERM", "speed, large, 512"])
     assert ran == ["machine", "speed", "speed", "sigterm"]
     assert found["scaling"]["status"] == main.NOT_RUN
     with pytest.raises(ValueError, match="--only=golds: .* goldens; "):

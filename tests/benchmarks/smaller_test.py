@@ -81,13 +81,11 @@ def test_runs_are_kept_and_every_form_is_scored_and_timed(
         assert score.mean in (0, 50, 100)
     folder = tmp_path / f"out/tags/seed-{SEED}"
     configs = [folder / name / "run/bert_config.json" for name in names]
-    layers = [read_json(str(x))["num_hidden_layers"] for x in configs]
-    assert layers == [4, 3]
+    assert [read_json(str(x))["num_hidden_layers"] for x in configs] == [4, 3]
     for form in "float32", "float", "int8":
         for kind in "short", "long":
             assert found.milliseconds(TEACHER, form, kind) > 0
-    png = (tmp_path / "out/smaller.png").read_bytes()
-    assert png.startswith(b"\x89PNG")
+    assert (tmp_path / "out/smaller.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_words_of_a_student_are_those_of_the_train_set(data):
@@ -112,8 +110,7 @@ def test_the_report_has_shares_of_the_teacher_and_what_is_done(tmp_path):
     place = smaller.place_of(tmp_path, "similarity", SEED, "random_3")
     write_json(str(place / "run.json"), {"made_from": {}})  # was stopped
     smaller_report.write(tmp_path)
-    lines = (tmp_path / "smaller.md").read_text().splitlines()
-    assert lines[2:] == [
+    assert (tmp_path / "smaller.md").read_text().splitlines()[2:] == [
         "## STS-B, Spearman",
         "",
         "| model | float32 | % of the teacher's | bfloat16 | 8 bits | MB "

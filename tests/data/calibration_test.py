@@ -76,8 +76,7 @@ def test_answers_above_a_probability_have_coverage_and_accuracy():
         [[0.97, 0.02, 0.01], [0.3, 0.62, 0.08], [0.4, 0.3, 0.3]], np.float32
     )
     found = Calibration(1.0, (0.5, 0.5, 0.5))
-    gold = np.array([0, 2, 0])
-    told = figures("classification", LABELS, gold, raw, found)
+    told = figures("classification", LABELS, np.array([0, 2, 0]), raw, found)
     rows = {x.pop("above"): x for x in told["answers_above"]}
     assert rows[0.0] == {"coverage": 1.0, "accuracy": 2 / 3}
     assert rows[0.5] == {"coverage": 2 / 3, "accuracy": 0.5}

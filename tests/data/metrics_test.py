@@ -233,8 +233,7 @@ def test_details_are_values_of_json():
 
 def test_of_many_labels_some_are_shown():
     ids = np.arange(33)
-    labels = [f"label{i}" for i in ids]
-    made = tables_of(ids, ids, labels)
+    made = tables_of(ids, ids, [f"label{i}" for i in ids])
     assert len(made) == 2
     for table in made:
         lines = table.splitlines()

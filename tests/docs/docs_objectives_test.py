@@ -25,8 +25,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def replaced(path, old, new):
     """Replaces what is in a file once."""
-    text = path.read_text("utf-8")
-    changed, count = re.subn(old, new, text, flags=re.M)
+    changed, count = re.subn(old, new, path.read_text("utf-8"), flags=re.M)
     assert count == 1, (path, old)
     path.write_text(changed, "utf-8")
 

@@ -165,8 +165,7 @@ def test_python_in_a_page_compiles_and_its_imports_resolve():
 
 
 def test_readme_is_short():
-    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
-    assert len(lines) <= 250
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 250
 
 
 def folders_in_tree(page):

@@ -23,10 +23,9 @@ def text_of(name):
 
 def pins(name):
     """Package -> version, without extras."""
-    found = re.findall(
-        r"^([\w.-]+)(?:\[[\w-]+\])?==([\w.]+)", text_of(name), re.M
+    return dict(
+        re.findall(r"^([\w.-]+)(?:\[[\w-]+\])?==([\w.]+)", text_of(name), re.M)
     )
-    return dict(found)
 
 
 def test_one_version():
@@ -129,8 +128,7 @@ def test_make_refuses_a_python_that_is_too_new():
 
 
 def test_the_pythons_are_named_alike():
-    workflow = yaml.safe_load(text_of(".github/workflows/ci.yml"))
-    job = workflow["jobs"]["test"]
+    job = yaml.safe_load(text_of(".github/workflows/ci.yml"))["jobs"]["test"]
     assert job["strategy"]["matrix"]["python"] == PYTHONS
     assert job["steps"][-1]["run"] == "bash .ci/run"
     told = "3.11, 3.12 and 3.13"

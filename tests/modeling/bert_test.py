@@ -100,8 +100,7 @@ def random_batch(config, batch_size, seq_length, seed):
     lengths = rng.integers(1, seq_length + 1, batch_size)
     mask = (np.arange(seq_length) < lengths[:, None]).astype(np.int32)
     ids = rng.integers(0, config.vocab_size, mask.shape).astype(np.int32)
-    segments = rng.integers(0, 2, mask.shape).astype(np.int32)
-    return ids, mask, segments
+    return ids, mask, rng.integers(0, 2, mask.shape).astype(np.int32)
 
 
 # The longest have all positions of the model when they are padded.
@@ -287,9 +286,8 @@ def test_dropout_of_any_shape_and_type(shape):
 def test_dense_layers_become_one_fused_kernel(model):
     # Matrix product, bias and gelu in the form that the CPU fuses: rank 2,
     # BiasAdd, Gelu, with nothing in between.
-    dense = model.bert.encoder.blocks[0].intermediate.dense
     graph = (
-        tf.function(dense)
+        tf.function(model.bert.encoder.blocks[0].intermediate.dense)
         .get_concrete_function(tf.TensorSpec([None, 32], tf.float32))
         .graph
     )

@@ -31,8 +31,7 @@ def write(folder, value):
 
 def value_of(folder):
     """Reads all of a checkpoint with TensorFlow alone: of one value."""
-    prefix = os.path.join(folder, NAME)
-    reader = tf.compat.v1.train.NewCheckpointReader(prefix)
+    reader = tf.compat.v1.train.NewCheckpointReader(os.path.join(folder, NAME))
     names = reader.get_variable_to_shape_map()
     assert names.keys() == tensors(0).keys()
     values = {float(x) for name in names for x in reader.get_tensor(name).flat}
@@ -156,8 +155,7 @@ def test_one_tensor_alone_may_be_written_again(tmp_path):
 
 
 def test_one_of_many_files_is_replaced(tmp_path):
-    prefix = str(tmp_path / NAME)
-    tf1._save_in_two(prefix, tensors(1))
+    tf1._save_in_two(str(tmp_path / NAME), tensors(1))
     assert len(os.listdir(tmp_path)) == 3
     assert value_of(tmp_path) == 1
     write(str(tmp_path), 2)

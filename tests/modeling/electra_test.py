@@ -37,12 +37,9 @@ def shapes_of(*layers):
 def test_names_are_those_of_electra_s_own_checkpoints():
     # Read in google-research/electra, model/modeling.py and run_pretraining.py.
     electra = BertModel(FACTORIZED)
-    generator = BertModel(
-        GENERATOR, embeddings=electra.embeddings, name="generator"
-    )
     found = shapes_of(
         electra,
-        generator,
+        BertModel(GENERATOR, embeddings=electra.embeddings, name="generator"),
         heads.GeneratorPredictions(GENERATOR),
         heads.DiscriminatorPredictions(FACTORIZED),
     )
@@ -91,8 +88,7 @@ def test_without_a_pooler_the_first_wordpiece_is_the_text():
     np.testing.assert_array_equal(
         output.pooled_output, output.get_sequence_output()[:, 0]
     )
-    places = tf.constant([[3, 0], [2, 2], [4, 1]])
-    some = electra(ids, mask, positions=places)
+    some = electra(ids, mask, positions=tf.constant([[3, 0], [2, 2], [4, 1]]))
     rounding.assert_equal(some.pooled_output, output.pooled_output)
 
 

@@ -206,8 +206,7 @@ def test_shards_are_one_checkpoint(tmp_path, monkeypatch):
     ],
 )
 def test_an_index_that_names_no_files_is_damaged(tmp_path, content, message):
-    index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps(content))
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=f"is damaged.*{message}"):
         checkpoints.open_checkpoint(str(tmp_path))
 

@@ -223,12 +223,11 @@ def test_tensors_symbols_and_lists_give_the_same(name):
 
 
 def test_a_compiled_layer_has_every_other_one_within():
-    inner = {
+    assert {
         type(part).__name__
         for name in COMPILED
         for part in make(name)._flatten_layers()
-    }
-    assert inner >= {*CASES}
+    } >= {*CASES}
 
 
 @pytest.mark.parametrize("name", sorted(COMPILED))

@@ -77,10 +77,9 @@ def compiled(model, rate=0.01, **options):
 
 
 def losses_of_fit(model, inputs, epochs):
-    history = model.fit(
+    return model.fit(
         inputs, LABELS, batch_size=8, epochs=epochs, shuffle=False, verbose=0
-    )
-    return history.history["loss"]
+    ).history["loss"]
 
 
 def learned(model, inputs):

@@ -250,8 +250,7 @@ def test_on_a_gpu_attention_is_compiled_from_scores_to_dropout(monkeypatch):
     # The values are those of any device.
     with kernels.form(Form.COMPILED):
         found = case.function(*case.arguments)
-    wanted = run(case, "float32", Form.PLAIN)[0]
-    rounding.assert_equal(found, wanted)
+    rounding.assert_equal(found, run(case, "float32", Form.PLAIN)[0])
 
 
 def test_compiled_gelu_in_bfloat16_is_nearer_to_float32():

@@ -175,8 +175,7 @@ def test_the_encoder_gives_the_text_position_and_those_named(
     )
     text = np.zeros([4], int)
     if config.left_to_right:  # the last real position; 0 in an empty row
-        mask = batch["input_mask"].numpy()
-        text = (mask * np.arange(13)).max(axis=1)
+        text = (batch["input_mask"].numpy() * np.arange(13)).max(axis=1)
     taken = np.concatenate([text[:, np.newaxis], places], axis=1).astype(int)
     words = full.get_sequence_output().numpy()
     close(

@@ -63,8 +63,7 @@ def test_rows_are_those_of_fine_tuning(vocab_file, length):
 
 def test_a_folder_says_case_and_length(original, vocab_file):
     layer = modeling.TextEncoder(original)
-    loaded = modeling.load(original)
-    positions = loaded.config.max_position_embeddings
+    positions = modeling.load(original).config.max_position_embeddings
     assert layer.max_seq_length == positions
     assert layer.do_lower_case
     cut = modeling.TextEncoder(str(original), max_seq_length=16)

@@ -49,8 +49,7 @@ WEIGHTS = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
 
 def five_rows(dtype, labels=LABELS):
     """The arguments of a loss over 31 words."""
-    x = tf.cast(normal(5, 6), dtype)
-    return x, 2 * normal(31, 6), normal(31), labels
+    return tf.cast(normal(5, 6), dtype), 2 * normal(31, 6), normal(31), labels
 
 
 def assert_near(found, wanted, arguments, dtype, num_roundings):

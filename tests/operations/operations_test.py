@@ -146,7 +146,6 @@ def test_the_job_of_kubernetes():
     assert {m["name"] for m in container["volumeMounts"]} == mounted
     # The image has this user, see Dockerfile.gpu.
     group = pod["securityContext"]["fsGroup"]
-    dockerfile = (ROOT / "Dockerfile.gpu").read_text("utf-8")
-    assert f"\nUSER {group}\n" in dockerfile
+    assert f"\nUSER {group}\n" in (ROOT / "Dockerfile.gpu").read_text("utf-8")
     for config in re.findall(r"configs/[\w.-]+", TEXT):
         assert (ROOT / config).exists(), config

@@ -104,8 +104,7 @@ def text_of(path):
 
 @pytest.mark.all
 def test_text_becomes_a_vocabulary_and_records(remote):
-    corpus = f"{remote}/pretraining_data/corp*.txt"
-    paths = files.expand_patterns(corpus)
+    paths = files.expand_patterns(f"{remote}/pretraining_data/corp*.txt")
     counts = vocabulary_building.count_words(paths, do_lower_case=True)
     vocab = vocabulary_building.learn_vocab(
         counts, vocabulary.LearningOptions(vocab_size=300)
@@ -245,8 +244,7 @@ def test_texts_are_encoded_and_searched(remote):
     for name in names_in(f"{remote}/model/init"):
         files.copy(f"{remote}/model/init/{name}", f"ram://released/{name}")
     files.copy(f"{remote}/vocab.txt", "ram://released/vocab.txt")
-    config = "ram://released/bert_config.json"
-    files.copy(f"{remote}/first_layer.json", config)
+    files.copy(f"{remote}/first_layer.json", "ram://released/bert_config.json")
     VectorForm().write("ram://released")
     files.write_text("ram://texts/texts.txt", "one\ntwo three\nfour\n")
     files.write_text("ram://questions/questions.txt", "two three\n")

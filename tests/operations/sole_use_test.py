@@ -29,7 +29,7 @@ def test_a_folder_in_use_is_not_touched(goldens, tmp_path, program, text):
 def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):
     mrpc = f"{goldens}/classifier/MRPC/expected/model.ckpt-16"
     with locks.sole_use(str(tmp_path / "CoLA")):
-        done = run_golden(
+        last = run_golden(
             goldens,
             "run_classifier.py",
             tmp_path,
@@ -39,8 +39,7 @@ def test_a_task_of_several_that_is_in_use_fails_alone(goldens, tmp_path):
             "--max_seq_length=64",
             "--do_eval",
             code=1,
-        )
-        last = done.stderr.splitlines()[-1]
+        ).stderr.splitlines()[-1]
         assert "1 of 2 tasks failed: CoLA: --output_dir: " in last
         assert "is in use by process" in last
         assert os.listdir(tmp_path / "CoLA") == [".lock"]

@@ -117,8 +117,7 @@ def test_a_vocabulary_within_tokenizer_json_is_taken(folder, vocab, tmp_path):
     more = tmp_path / "more"
     refused("its model is 'BPE'.*--vocab_file", folder, more)
     file.unlink()
-    message = "neither vocab.txt nor token"
-    refused(message, folder, more, FileNotFoundError)
+    refused("neither vocab.txt nor token", folder, more, FileNotFoundError)
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,7 @@ def test_pretraining_records_have_them(
     for row in rows:
         assert row.count(4) > 1  # one is a mask at most
         assert not words & set(row)
-    made = manifests.of_shard(shards[0])
-    assert made["made_from"]["never_split"] == [MARK]
+    assert manifests.of_shard(shards[0])["made_from"]["never_split"] == [MARK]
 
 
 def test_finished_pretraining_records_are_known(goldens, tmp_path, logged):

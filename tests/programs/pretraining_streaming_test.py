@@ -197,8 +197,7 @@ def test_training_with_new_masks_resumes_bit_for_bit(
 def test_too_few_predictions_are_reported_where_masks_are_drawn(
     dynamic, caplog
 ):
-    few = dynamic.replace(max_predictions_per_seq=2)
-    pretraining.Run(few)._open_records()
+    pretraining.Run(dynamic.replace(max_predictions_per_seq=2))._open_records()
     assert "--max_predictions_per_seq=2, but masked_lm_prob 0.15" in caplog.text
 
 

@@ -43,7 +43,7 @@ def test_a_classifier_answers_as_the_program(goldens, tmp_path):
 @pytest.mark.all
 def test_a_pretrained_model_is_exported_alone(goldens, tmp_path):
     def export(model, *flags):
-        done = run_golden(
+        return run_golden(
             goldens,
             "run_pretraining.py",
             tmp_path,
@@ -51,8 +51,7 @@ def test_a_pretrained_model_is_exported_alone(goldens, tmp_path):
             f"--export_dir={tmp_path}/export",
             f"--init_checkpoint={model}",
             *flags,
-        )
-        return done.stderr.splitlines()
+        ).stderr.splitlines()
 
     lines = export(
         f"{goldens}/model/trained", "--max_seq_length=32", "--predict_top_k=2"

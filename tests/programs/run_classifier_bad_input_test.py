@@ -21,8 +21,7 @@ from training.loop.trainer import Trainer
 
 def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, logged):
     write_texts(tmp_path / "data", ["the mill", "the " * 90, "", "snow"])
-    outcome = run_table(goldens, tmp_path)
-    assert np.isfinite(outcome.results["dev"]["eval_loss"])
+    assert np.isfinite(run_table(goldens, tmp_path).results["dev"]["eval_loss"])
     assert "4 examples, 1 shortened to --max_seq_length (25.0%)" in logged.text
     assert "1 of 4 examples of the dev set have an empty text" in logged.text
 

@@ -87,9 +87,8 @@ def train_twice(tmp_path, config_file, *flags, first=()):
 def test_the_program_trains_resumes_and_tells_perplexity(config_file, tmp_path):
     flags = "--objective=left_to_right", "--num_predicted_positions=4"
     results, saved = train_twice(tmp_path, config_file, *flags)
-    loss = results["next_token_loss"]
     assert results["perplexity"] == pytest.approx(
-        math.exp(loss), rel=rounding.EQUAL
+        math.exp(results["next_token_loss"]), rel=rounding.EQUAL
     )
     assert {"loss", "next_token_accuracy"} < results.keys()
     # Random weights know nothing: each of the 40 words is as likely.
@@ -127,8 +126,7 @@ def test_the_program_trains_resumes_and_scores_an_electra(
 def write_encoder(options, folder):
     """Writes an encoder of the options' sizes alone; returns its prefix."""
     config = modeling.BertConfig.from_json_file(options.bert_config_file)
-    encoder = modeling.BertModel(config)
-    return write_weights(folder / "bert_model.ckpt", encoder)
+    return write_weights(folder / "bert_model.ckpt", modeling.BertModel(config))
 
 
 @pytest.mark.parametrize(

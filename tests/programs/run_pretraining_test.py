@@ -16,8 +16,7 @@ from training.runs import pretraining
 @pytest.fixture
 def options(options, goldens):
     """Those of the golden model, with all of its layers."""
-    config = str(goldens / "bert_config.json")
-    return options.replace(bert_config_file=config)
+    return options.replace(bert_config_file=str(goldens / "bert_config.json"))
 
 
 def test_evaluation_equals_numpy_on_the_same_rows(goldens, tmp_path, options):
@@ -35,8 +34,7 @@ def test_evaluation_equals_numpy_on_the_same_rows(goldens, tmp_path, options):
     expected = numpy_evaluation(goldens, trained, num_batches=21)
     assert list(results) == sorted(["global_step", *expected])
     for name, value in expected.items():
-        close = pytest.approx(value, abs=rounding.EQUAL)
-        assert results[name] == close, name
+        assert results[name] == pytest.approx(value, abs=rounding.EQUAL), name
 
 
 def golden_model(goldens, checkpoint):

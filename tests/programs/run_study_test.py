@@ -39,8 +39,7 @@ def test_a_row_from_text_to_report(goldens, tmp_path):
         "--num_trials=1",
         f"--squad_dir={write_more_questions(goldens, tmp_path / 'squad')}",
     )
-    done = fork_server.python(*command)
-    assert "max_predictions_per_seq" not in done.stderr
+    assert "max_predictions_per_seq" not in fork_server.python(*command).stderr
     rows = (out / "study.tsv").read_text().splitlines()[1:]
     ((row, measure, seed, value),) = (line.split("\t") for line in rows)
     assert (row, measure) == ("left_to_right_bilstm", "spans")

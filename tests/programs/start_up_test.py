@@ -33,13 +33,12 @@ def run(tmp_path):
         (tmp_path / f"{name}.py").write_text(text, "utf-8")
 
     def run(program, *flags, code=0):
-        path = {"PYTHONPATH": str(tmp_path)}
         return fork_server.cold_python(
             ROOT / program,
             *flags,
             code=code,
             cwd=tmp_path,
-            env=os.environ | path,
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
         )
 
     return run
@@ -173,8 +172,7 @@ def test_wrong_flags(run, tmp_path, command, message):
 
 
 def test_flags_that_are_right(run):
-    done = run(*MRPC, "--do_train", code=1)
-    assert done.stderr == "tensorflow is loaded\n"
+    assert run(*MRPC, "--do_train", code=1).stderr == "tensorflow is loaded\n"
 
 
 def test_records_are_made_without_tensorflow(run, goldens, tmp_path):

@@ -125,9 +125,8 @@ def test_wrong_settings_write_nothing(released, tmp_path, changes, message):
 
 
 def test_numbers_of_numpy_and_of_labels_are_converted(tmp_path, begun):
-    table = {"text": TEXTS, "label": np.array([0, 1, 1, 0] * 6)}
     options = begun(
-        table,
+        {"text": TEXTS, "label": np.array([0, 1, 1, 0] * 6)},
         tmp_path,
         dev=np.float32(0.25),
         labels=np.array([1, 0]),
@@ -149,8 +148,7 @@ def test_numbers_of_numpy_and_of_labels_are_converted(tmp_path, begun):
 
 def test_integers_with_a_missing_one_stay_integers(tmp_path, begun):
     # What pandas makes of a column [1, 2, None, 2].
-    column = np.array([1.0, 2.0, np.nan, 2.0])
-    table = {"text": TEXTS[:4], "label": column}
+    table = {"text": TEXTS[:4], "label": np.array([1.0, 2.0, np.nan, 2.0])}
     options = begun(table, tmp_path, test=table, drop_missing=True)
     inputs = classifier.Run(options).make_records()
     assert (inputs.task.labels, inputs.train.count) == (("1", "2"), 3)

@@ -108,11 +108,10 @@ def test_a_study_is_a_short_file(name):
 
 def test_the_papers_numbers(name, study):
     numbers = {key(name, row): [*row.paper] for row in study.rows if row.paper}
-    expected = {
+    assert numbers == {
         row: [float(x) for x in line.split()]
         for row, line in TABLES[name].items()
     }
-    assert numbers == expected
 
 
 def test_rows_and_measures_fit_each_other(study):
@@ -154,8 +153,7 @@ def test_every_flag_of_its_pretrainings_exists(study):
 @pytest.mark.parametrize("scale", SCALES)
 def test_its_programs_take_the_settings(study, scale, tmp_path, name):
     given = {"study": name, "output_dir": str(tmp_path)}
-    options = StudyOptions(**given, scale=scale, data=DATA)
-    planned = plan.Plan(study, options)
+    planned = plan.Plan(study, StudyOptions(**given, scale=scale, data=DATA))
     jobs = list(planned.jobs())
     assert len({job.folder for job in jobs}) == len(jobs)
     paths = {"bert_config_file": "x", "vocab_file": "x", "output_dir": "x"}
@@ -191,8 +189,7 @@ def test_small_scales_take_an_hour_at_most(study, tmp_path, name, monkeypatch):
         data = StudyData(conllu_dir="a", init_checkpoint="d")
     options = StudyOptions(study=name, output_dir=str(tmp_path), data=data)
     jobs = plan.Plan(study, options).jobs()
-    seconds = sum(job.seconds for job in jobs if job.is_asked)
-    assert 240 < seconds < 3600
+    assert 240 < sum(job.seconds for job in jobs if job.is_asked) < 3600
 
 
 def test_commands_at_the_papers_scale(study, name):
@@ -239,5 +236,4 @@ def test_the_cost_of_base():
     assert base in studies.get("pretraining_tasks").rows_at(PAPER)
     tokens = 256 * (900_000 * 128 + 100_000 * 512)
     blocks = 6 * 12 * (12 * 768**2) * tokens
-    total = commands.pretraining_flops(base)
-    assert blocks < total < 1.5 * blocks
+    assert blocks < commands.pretraining_flops(base) < 1.5 * blocks

@@ -151,8 +151,7 @@ def test_a_command_for_less_keeps_what_is_done(tmp_path):
     run(out, given=given, num_trials=3)
     assert table(out) == before
     run(out, rows=("base",), num_trials=1)
-    kept = [row for row in table(out) if row[1] != "casing"]
-    assert kept == before
+    assert [row for row in table(out) if row[1] != "casing"] == before
 
 
 def test_the_report_has_mean_spread_paper_and_sign(tmp_path):

@@ -35,8 +35,7 @@ def write(folder, *names):
     ],
 )
 def test_a_folder_without_its_files_is_refused(tmp_path, flag, there, error):
-    folder = write(tmp_path / "data", *there)
-    given = StudyData(**{flag: folder})
+    given = StudyData(**{flag: write(tmp_path / "data", *there)})
     with pytest.raises((OSError, ValueError), match=error):
         given.check(made_up_study())
 
@@ -95,8 +94,7 @@ def test_no_casing_is_measured_in_a_text_without_capitals(goldens, tmp_path):
     assert flat.measures_of(study) == ["perplexity"]
     assert flat.left_out(study) == ["casing"]
     # Another table's place is not taken by it.
-    given = flat.replace(glue_dir="glue")
-    assert given.left_out(study) == []
+    assert flat.replace(glue_dir="glue").left_out(study) == []
     with pytest.raises(ValueError, match="--text=.*flat: .*or --conllu_dir"):
         flat.check(studies.get("features"))
 

@@ -60,8 +60,7 @@ def json_lines_in(path):
 
 def write_json_lines(path, rows):
     """Writes a value on each line."""
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    path.write_text(text, "utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
 def cells_in(path):

@@ -100,8 +100,7 @@ def program_problems(program: str) -> list[str]:
 def compiled(step, *arguments):
     """Compiles a step as a whole, and refuses one that is not for a TPU."""
     function = tf.function(step, jit_compile=True)
-    concrete = function.get_concrete_function(*arguments)
-    problems = graph_problems(concrete)
+    problems = graph_problems(function.get_concrete_function(*arguments))
     assert not problems, "\n".join(problems)
     program = function.experimental_get_compiler_ir(*arguments)(stage="hlo")
     assert "ENTRY" in program

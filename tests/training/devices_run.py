@@ -54,9 +54,8 @@ def finetune(goldens, out, device, kind, accumulation=1):
 
     The last batch of 4 has 3; batches are trimmed to three lengths.
     """
-    lengths = finetuning_support.LENGTHS
     records = write_records(
-        pathlib.Path(out), lengths, kind=kind, seq_length=64
+        pathlib.Path(out), finetuning_support.LENGTHS, kind=kind, seq_length=64
     )
     options = finetuning_support.make_options(
         goldens,

@@ -22,7 +22,7 @@ LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
 
 def make_options(goldens, output_dir, **changes):
     """Options of a run from the golden pretrained model."""
-    usual = finetuner.FinetuningOptions(
+    return finetuner.FinetuningOptions(
         bert_config_file=str(goldens / "first_layer.json"),
         init_checkpoint=str(goldens / "model/trained"),
         max_seq_length=64,
@@ -34,8 +34,7 @@ def make_options(goldens, output_dir, **changes):
             num_train_steps=1,
         ),
         device=DeviceOptions(),
-    )
-    return usual.replace(**changes)
+    ).replace(**changes)
 
 
 # Calls a function of a test module on all devices of a process of its own.

@@ -20,8 +20,7 @@ from training.json_log import JsonFormatter
 )
 def test_an_error_that_ends_a_program_is_one_object(flags, said):
     command = "build_vocab.py", "--log_format=json", *flags
-    done = fork_server.cold_python(*command, code=1)
-    entry = json.loads(done.stderr)
+    entry = json.loads(fork_server.cold_python(*command, code=1).stderr)
     assert said in entry["message"]
     assert entry["level"] == "ERROR"
     assert datetime.datetime.fromisoformat(entry["time"]).tzinfo

@@ -41,8 +41,7 @@ def test_a_vocabulary_of_the_other_case_is_a_warning(goldens, tmp_path, caplog):
     options = make_options(goldens, tmp_path, init_checkpoint=None)
     read_files(options)
     assert "wordpiece with a capital" not in caplog.text
-    cased = options.replace(do_lower_case=False)
-    read_files(cased)
+    read_files(options.replace(do_lower_case=False))
     assert "vocab.txt has no wordpiece with a capital" in caplog.text
 
 

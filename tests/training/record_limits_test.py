@@ -58,8 +58,7 @@ def refused(call, feature, value):
 def test_of_a_task(goldens, tmp_path, monkeypatch, kind, feature, limit):
     write_table(tmp_path / "data", kind)
     spoil_made(monkeypatch, classifier, feature, limit)
-    options = options_of(goldens, tmp_path, kind)
-    opened = classifier.Run(options)
+    opened = classifier.Run(options_of(goldens, tmp_path, kind))
     refused(opened.make_records, feature, limit)
 
 

@@ -17,7 +17,7 @@ LOGIT = 3 * rounding.EQUAL
 
 def make_options(goldens, output_dir, version="v1.1", **changes):
     """Options for the golden files, in windows of 96 with a stride of 32."""
-    usual = SquadOptions(
+    return SquadOptions(
         vocab_file=str(goldens / "vocab.txt"),
         train_file=str(goldens / f"squad/train-{version}.json"),
         predict_file=str(goldens / f"squad/dev-{version}.json"),
@@ -35,8 +35,7 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
             version_2_with_negative=version == "v2.0",
             null_score_diff_threshold=None,
         ),
-    )
-    return usual.replace(**changes)
+    ).replace(**changes)
 
 
 def run(goldens, output_dir, version="v1.1", **changes):

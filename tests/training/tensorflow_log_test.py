@@ -90,8 +90,7 @@ def test_all_messages_are_brought_back(start, flags, environment, level):
     ids=["raises", "aborts", "killed", "exits"],
 )
 def test_nothing_is_hidden_of_an_import_that_fails(start, then, code, lines):
-    done = start(then=then, code=code)
-    shown = done.stderr.splitlines()
+    shown = start(then=then, code=code).stderr.splitlines()
     assert [line for line in lines if line in shown] == lines
     assert "afterwards" not in shown
 
@@ -100,7 +99,6 @@ def test_nothing_is_hidden_of_an_import_that_fails(start, then, code, lines):
 @without_gpu
 def test_a_program_of_the_project_prints_only_its_own(goldens, tmp_path):
     (tmp_path / "text").write_text("the man went to the store\n" * 20)
-    env = {k: v for k, v in os.environ.items() if k != LEVEL}
     done = fork_server.cold_python(
         "extract_features.py",
         f"--init_checkpoint={goldens}/model/trained",
@@ -109,7 +107,7 @@ def test_a_program_of_the_project_prints_only_its_own(goldens, tmp_path):
         f"--input_file={tmp_path}/text",
         f"--output_file={tmp_path}/out",
         "--layers=-1",
-        env=env,
+        env={k: v for k, v in os.environ.items() if k != LEVEL},
     )
     for word in ("cuda", "CUDA", "oneDNN", "absl::InitializeLog", "AVX"):
         assert word not in done.stderr

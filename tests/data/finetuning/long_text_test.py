@@ -70,8 +70,7 @@ def test_rows_of_a_graph_are_the_same(tokenizer, length, stride):
         max_seq_length=length,
         **SPECIAL,
     )
-    wanted = [row["example_number"][0] for row in rows]
-    assert number.numpy().tolist() == wanted
+    assert number.numpy().tolist() == [row["example_number"][0] for row in rows]
     for name in INPUTS:
         expected = np.stack([row[name] for row in rows])
         np.testing.assert_array_equal(batch[name], expected)

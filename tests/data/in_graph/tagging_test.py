@@ -55,9 +55,8 @@ def test_a_sentence_without_words_has_a_row_without_labels():
     labels = label_mask.numpy().astype(int).tolist()
     assert labels == [no_label, [0, 1, 0, 1, 0], no_label]
     # No words at all.
-    nothing = pieces[:1]
     batch, label_mask = tagging.tagged_rows(
-        nothing, max_seq_length=5, **SPECIAL
+        pieces[:1], max_seq_length=5, **SPECIAL
     )
     assert batch["input_ids"].numpy().tolist() == [[2, 3]]
     assert not label_mask.numpy().any()

@@ -60,8 +60,7 @@ def test_shapes_are_static_for_tpus():
 
 def test_every_batch_and_seed_has_masks_of_its_own():
     batches = masked(6) + masked(1, seed=8)
-    positions = {b["masked_lm_positions"].tobytes() for b in batches}
-    assert len(positions) == 7
+    assert len({b["masked_lm_positions"].tobytes() for b in batches}) == 7
 
 
 def test_a_resumed_run_sees_the_masks_of_an_uninterrupted_one():

@@ -33,9 +33,8 @@ def test_a_pair_has_two_segments_and_padding(tokenizer):
 
 
 def test_answers_are_the_best_words_in_order():
-    query = queries.Query("t", [2, 4, 3], [0, 0, 0], [1])
     answer = queries.answer(
-        query,
+        queries.Query("t", [2, 4, 3], [0, 0, 0], [1]),
         np.array([[0.1, 0.6, 0.3], [1.0, 0.0, 0.0]]),
         np.array([0.25, 0.75]),
         {0: "a", 1: "b", 2: "c"},

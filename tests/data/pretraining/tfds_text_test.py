@@ -78,8 +78,7 @@ def test_files_end_between_documents_before_they_grow_too_long(
     whole = text_of(write(data_dir, tmp_path / "whole"))
     # A document has 18 to 20 bytes: two fit in 50, none in 10.
     for max_bytes, num_files in (50, 20), (10, 40):
-        folder = tmp_path / str(max_bytes)
-        paths = write(data_dir, folder, max_bytes=max_bytes)
+        paths = write(data_dir, tmp_path / str(max_bytes), max_bytes=max_bytes)
         assert [os.path.basename(path) for path in paths] == [
             f"text-{i:05d}.txt" for i in range(num_files)
         ]

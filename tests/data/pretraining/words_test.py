@@ -73,8 +73,7 @@ def words_of(tokenizer, encode, line):
 )
 def test_the_tokens_of_words(tokenizer, segmenters, name, line, expected):
     encode = encoder(tokenizer, name)
-    words = words_of(tokenizer, encode, line)
-    assert words == expected
+    assert words_of(tokenizer, encode, line) == expected
     text = line if name in ("space", "tab") else line.replace("/", "")
     ids = [token_id % len(VOCAB) for token_id in encode(line)]
     assert ids == tokenizer.encode(text)

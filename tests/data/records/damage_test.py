@@ -24,8 +24,7 @@ def path(tmp_path):
 
 
 def write(path, compression="none", numbers=NUMBERS):
-    columns = {"x": [[n] for n in numbers]}
-    write_examples(path, SPECS, columns, compression)
+    write_examples(path, SPECS, {"x": [[n] for n in numbers]}, compression)
     return path.read_bytes()
 
 
@@ -73,8 +72,7 @@ def test_a_wrong_byte_of_a_plain_file_costs_what_it_touches(path):
     for i in range(len(data)):
         path.write_bytes(flipped(data, i))
         expected = kept_without(i)
-        found = find(path)
-        assert sum(segment.count for segment in found) == len(expected)
+        assert sum(segment.count for segment in find(path)) == len(expected)
         if expected and i % 29 == 0:  # TensorFlow is slow
             assert values(open_files([path])) == expected
 

@@ -15,8 +15,7 @@ SEQ_LENGTH = 128
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """67 examples of 1 to 100 wordpieces; the first id is their number."""
-    rng = np.random.default_rng(3)
-    lengths = rng.integers(1, 101, 67)
+    lengths = np.random.default_rng(3).integers(1, 101, 67)
     return write_records(tmp_path_factory.mktemp("records"), lengths)
 
 
@@ -264,8 +263,7 @@ def test_examples_of_no_wordpiece_are_kept(tmp_path):
     # The original fills prediction records for a TPU up with such.
     files = write_records(tmp_path, [0, 0, 0, 7, 0, 0])
     batches = list(length_batches.all_examples(files, batch_size=2))
-    shapes = [batch["input_ids"].shape for batch in batches]
-    assert shapes == [(2, 7), (4, 1)]
+    assert [batch["input_ids"].shape for batch in batches] == [(2, 7), (4, 1)]
     places = np.concatenate([b["example_index"][:, 0] for b in batches])
     assert places.tolist() == [3, 0, 1, 2, 4, 5]
 

@@ -85,8 +85,7 @@ def test_answers_are_not_needed_to_predict(read):
 # The second is Hugging Face's form.
 @pytest.mark.parametrize("fields", [{"is_impossible": True}, {}])
 def test_an_unanswerable_question_has_no_place(read, fields):
-    impossible = question("1", answers=[], **fields)
-    (example,) = read(TRAIN_2, "a b", impossible)
+    (example,) = read(TRAIN_2, "a b", question("1", answers=[], **fields))
     assert example.is_impossible and example.orig_answer_text == ""
     assert example.start_position == example.end_position == -1
 

@@ -139,15 +139,14 @@ def test_records_are_made_again_if_anything_changed(
     make, many, goldens, tmp_path
 ):
     make(many)
-    changes = [
+    for change in [
         {"is_training": False},
         {"version_2": True},
         {"do_lower_case": False},
         {"windows": WindowOptions(95, 32, 16)},
         {"windows": WindowOptions(96, 31, 16)},
         {"windows": WindowOptions(96, 32, 15)},
-    ]
-    for change in changes:
+    ]:
         assert not make(many, **change).reused, change
         assert make(many, **change).reused
     longer = tmp_path / "vocab.txt"

@@ -87,8 +87,7 @@ def answer_span(pieces, start, end, answer, tokenizer):
 
 def final_text(predicted, original, do_lower_case):
     """The part of the original text that matches a normalized text."""
-    tokenizer = BasicTokenizer(do_lower_case)
-    normalized = " ".join(tokenizer.tokenize(original))
+    normalized = " ".join(BasicTokenizer(do_lower_case).tokenize(original))
     start = normalized.find(predicted)
     if start == -1:
         return original

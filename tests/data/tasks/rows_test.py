@@ -20,8 +20,7 @@ def test_quotes_are_ordinary_unless_asked_for(write):
     path = write('a\tb\n"x\ty"\n')
     assert cells(path) == [['"x', 'y"']]
     path = write('a,b\n"x, ""y""\n z",2\n')
-    quoted = cells(path, delimiter=",", quotechar='"')
-    assert quoted == [['x, "y"\n z', "2"]]
+    assert cells(path, delimiter=",", quotechar='"') == [['x, "y"\n z', "2"]]
 
 
 def test_a_row_of_several_lines_has_the_number_of_the_first(write):

@@ -45,13 +45,12 @@ def test_rows_of_a_text_are_drawn_together():
 def test_a_row_of_each_label_stays_to_be_learned(share):
     rows = [*rows_of(NUMBERS[:50]), (("rare",), "only"), (("c", "a"), "two")]
     places = splits.dev_places(rows, share)
-    left = {
+    assert {
         name
         for place, (names, _) in enumerate(rows)
         for name in names
         if place not in places
-    }
-    assert left == {"a", "b", "c", "rare"}
+    } == {"a", "b", "c", "rare"}
 
 
 def test_rows_without_labels_are_drawn():

@@ -185,8 +185,7 @@ def test_glue_s_own_data_sets_are_known():
         folder, _, config = source.data_set.partition("/")
         if folder != "glue":
             continue
-        features = configs[config].text_features
-        assert set(source.texts) <= set(features)
+        assert set(source.texts) <= set(configs[config].text_features)
         classes = configs[config].label_classes
         labels = source.names or get_task(name, "d").labels
         assert sorted(classes or ()) == sorted(labels)

@@ -182,8 +182,7 @@ def test_added_tokens_belong_to_the_vocabulary(write, files):
 def test_tokens_are_added_to_a_tokenizer_json(write):
     model = {"type": "WordPiece", "vocab": {t: i for i, t in enumerate(WORDS)}}
     folder = write({FAST: {"model": model} | added("[X]")[FAST]})
-    vocab = vocabulary.load_vocab(f"{folder}/{FAST}")
-    assert list(vocab) == [*WORDS, "[X]"]
+    assert list(vocabulary.load_vocab(f"{folder}/{FAST}")) == [*WORDS, "[X]"]
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,9 @@ def test_words_are_counted_as_the_tokenizer_cuts_them(tmp_path):
 
 def test_rare_words_are_forgotten_when_there_are_too_many(tmp_path, caplog):
     paths = write(tmp_path, b"a a a b b\nc d e\n")
-    counts = vocabulary_building.count_words(
+    assert vocabulary_building.count_words(
         paths, do_lower_case=True, max_distinct=4
-    )
-    assert counts == {"a": 3, "b": 2}
+    ) == {"a": 3, "b": 2}
     assert "5 distinct words; only the 2 most frequent" in caplog.text
 
 

@@ -63,8 +63,7 @@ def test_what_does_not_fit_is_cut_and_counted(
 def test_wordpieces_know_their_words(tokenizer):
     line = "Unaffable, Zebra ||| caf\u00e9"
     row = text_rows.RowMaker(tokenizer, 16).line(line)
-    words = "[CLS] unaffable , zebra [SEP] cafe [SEP]"
-    assert row.words == words.split()
+    assert row.words == "[CLS] unaffable , zebra [SEP] cafe [SEP]".split()
     assert row.word_ids == [0, 1, 1, 1, 2, 3, 4, 5, 6]
     cut = text_rows.RowMaker(tokenizer, 5).line("a unaffable b")
     assert cut.tokens == ["[CLS]", "a", "un", "##aff", "[SEP]"]
@@ -75,8 +74,7 @@ def test_wordpieces_know_their_words(tokenizer):
 def test_wordpieces_are_the_tokenizers(goldens):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     path = goldens / "tokenization/torture.txt"
-    lines = path.read_text("utf-8").split("\n")
-    for line in lines:
+    for line in path.read_text("utf-8").split("\n"):
         row = text_rows.RowMaker(tokenizer, 10_000).line(line)
         if "|||" not in line:
             assert row.tokens[1:-1] == tokenizer.tokenize(line)

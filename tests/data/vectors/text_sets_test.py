@@ -97,7 +97,6 @@ def test_rows_without_a_text_can_be_left_out(tmp_path, caplog):
 
 
 def test_scores_that_are_no_cosines_are_refused_for_a_regression(tmp_path):
-    rows = [HEADER, "a\tb\t-1", "a\tb\t4.5"]
-    found = sets(tmp_path, rows, limited=True)
+    found = sets(tmp_path, [HEADER, "a\tb\t-1", "a\tb\t4.5"], limited=True)
     with pytest.raises(ValueError, match=r"line 3.* 4.5.*--loss=cosine"):
         list(found.examples("train"))

@@ -85,8 +85,7 @@ def index(tmp_path):
     texts, path = tmp_path / "texts.txt", str(tmp_path / "texts.npy")
     texts.write_text("one\ntwo\n")
     np.save(path, np.eye(2, dtype=np.float32))
-    facts = texts_of(str(texts), "")
-    write_facts(path, MODEL, facts, count=2, is_unit=True)
+    write_facts(path, MODEL, texts_of(str(texts), ""), count=2, is_unit=True)
     return path
 
 

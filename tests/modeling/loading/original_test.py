@@ -33,9 +33,8 @@ def test_a_folder_of_the_original_gives_its_vectors(original, goldens):
         features = json.loads(expected)["features"]
         assert tokens == [feature["token"] for feature in features]
         ids = [loaded.tokenizer.convert_tokens_to_ids(tokens)]
-        output = loaded.encoder(np.array(ids, np.int32))
         np.testing.assert_allclose(
-            output.get_sequence_output()[0],
+            loaded.encoder(np.array(ids, np.int32)).get_sequence_output()[0],
             [feature["layers"][0]["values"] for feature in features],
             rtol=0,
             atol=rounding.SIX_DECIMALS,
@@ -46,8 +45,7 @@ def test_a_folder_of_the_original_gives_its_vectors(original, goldens):
 
 def test_the_tokenizer_of_a_masked_lm_leaves_masks_whole(original):
     loaded = modeling.load(str(original))
-    tokens = loaded.tokenizer.tokenize("the [MASK].")
-    assert tokens == ["the", "[MASK]", "."]
+    assert loaded.tokenizer.tokenize("the [MASK].") == ["the", "[MASK]", "."]
     encoder = modeling.load(str(original), kind="encoder")
     assert "[MASK]" not in encoder.tokenizer.tokenize("the [MASK].")
     assert encoder.model is encoder.encoder

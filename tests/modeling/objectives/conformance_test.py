@@ -97,8 +97,7 @@ def test_padding_changes_nothing(name, options):
     for feature in ("input_ids", "input_mask", "segment_ids"):
         longer[feature] = tf.pad(batch[feature], [[0, 0], [0, 4]])
     # What stands in the padding is not read.
-    filler = (1 - longer["input_mask"]) * 7
-    longer["input_ids"] += filler
+    longer["input_ids"] += (1 - longer["input_mask"]) * 7
     want = loss_and_gradients(model, batch)
     got = loss_and_gradients(model, longer)
     assert got.keys() == want.keys()

@@ -95,8 +95,7 @@ def test_loss_and_accuracy_are_those_of_numpy():
         hits.sum(),
         len(hits),
     ]
-    results = {"next_token_loss": losses.mean()}
-    assert model.further_results(results) == {
+    assert model.further_results({"next_token_loss": losses.mean()}) == {
         "perplexity": pytest.approx(math.exp(losses.mean()))
     }
 
@@ -142,16 +141,14 @@ def test_more_positions_to_draw_than_there_are_are_all():
 
 def test_a_text_is_read_from_its_last_real_wordpiece():
     model = make_model("left_to_right", {})
-    weights = with_weights(model)
-    theirs = NumpyModel(weights, SMALL, looks_back=True)
+    theirs = NumpyModel(with_weights(model), SMALL, looks_back=True)
     want = np.tanh(
         [
             theirs.dense(theirs.encode(ids)[-1], "bert/pooler/dense")
             for ids in sentences(BATCH)
         ]
     )
-    no_positions = BATCH["input_ids"][:, :0]
-    for positions in (None, no_positions):
+    for positions in (None, BATCH["input_ids"][:, :0]):
         output = model.encode(BATCH, positions=positions)
         rounding.assert_equal(output.pooled_output, want)
     # A mask may have holes, and be of bool.

@@ -123,8 +123,7 @@ def test_a_bilstm_reads_the_encoder(goldens, config):
     real = tf.constant(np.arange(12) < lengths[:, None], tf.int32)
     for name in ("input_ids", "input_mask", "segment_ids"):
         batch[name] = batch[name][:, :12] * real
-    words = model.encode(batch).get_sequence_output()
-    states, _ = model.bilstm(words, real)
+    states, _ = model.bilstm(model.encode(batch).get_sequence_output(), real)
     weights, bias = (v.numpy() for v in model.head.weights)
     expected = np.einsum("bsh,ch->bsc", states.numpy(), weights) + bias
     rounding.assert_equal(model.logits(batch), expected, rtol=rounding.EQUAL)

@@ -94,8 +94,7 @@ def test_words_fill_the_padding_of_a_table_first(goldens, convert, tmp_path):
 
 
 def test_a_word_of_unknown_characters_begins_as_unk(goldens, convert, caplog):
-    folder = convert(["ᚠᚢᚦ"])
-    before, after = both(goldens, folder)
+    before, after = both(goldens, convert(["ᚠᚢᚦ"]))
     np.testing.assert_array_equal(after.read(WORDS)[7], before.read(WORDS)[1])
     assert "1 words have no wordpieces but [UNK]" in caplog.text
 

@@ -146,8 +146,7 @@ def test_pretraining_evaluates_and_answers_queries(config, policy):
     assert any(is_in for _, is_in in gpu_support.operations(function))
     names = (*INPUTS, "masked_lm_positions")
     asked = {name: PRETRAINING[name] for name in names}
-    step = answers.Answers(None, model, None, ())._replica_step
-    check(traced(step, asked))
+    check(traced(answers.Answers(None, model, None, ())._replica_step, asked))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -231,10 +230,9 @@ def test_extract_features_runs_lines(config, policy):
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
 def test_an_export_answers_ids(config, goldens, kind, policy):
     model, _ = task_model(config, kind, policy)
-    labels = "a", "b", "c"
     served = TaskServing(
         model,
-        description_of(kind, labels=labels, max_seq_length=LENGTH),
+        description_of(kind, labels=("a", "b", "c"), max_seq_length=LENGTH),
         load_vocab(str(goldens / "vocab.txt")),
     )
     check(served._answer.get_concrete_function())

@@ -65,8 +65,7 @@ def test_the_weakest_gpu_counts(capabilities, is_faster, found):
     ],
 )
 def test_auto_takes_bfloat16_where_it_pays(asked, is_faster, chosen):
-    support = precision.Bfloat16(is_faster, "x")
-    assert precision.choose(asked, support) == chosen
+    assert precision.choose(asked, precision.Bfloat16(is_faster, "x")) == chosen
 
 
 def test_slow_bfloat16_is_warned_of():

@@ -118,10 +118,9 @@ def test_the_end_of_an_iterator_waits_for_no_tuner():
 def test_batches_for_gpus_stay_on_the_host():
     # There are no such devices: nothing can be copied to them.
     devices = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])
-    batches = strategy.distribute(
+    (batch,) = strategy.distribute(
         devices, lambda shard: tf.data.Dataset.from_tensors(tf.range(6))
     )
-    (batch,) = batches
     parts = devices.experimental_local_results(batch)
     assert [part.numpy().tolist() for part in parts] == [[0, 1, 2], [3, 4, 5]]
     assert all("CPU" in part.device for part in parts)

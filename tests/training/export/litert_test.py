@@ -52,8 +52,7 @@ def vectors_folder(goldens, folder):
     keras.utils.set_random_seed(1)
     write_with(goldens, folder, SentenceEncoder, initializer_range=0.3)
     prompts = {"query": "to be ", "other": "the "}
-    form = VectorForm(prompts=prompts, default_prompt="query")
-    form.write(str(folder))
+    VectorForm(prompts=prompts, default_prompt="query").write(str(folder))
     facts = {"max_seq_length": 24, "weights": "bert_model.ckpt", "data": {}}
     description_of("vectors", **facts).write(str(folder), None)
 
@@ -135,15 +134,13 @@ def test_the_file_of_8_bits_is_a_quarter(wide):
     # The table of words, too, which a lookup may leave as it was.
     table = [1200, WIDE["hidden_size"]]
     details = runner(wide[1] / "model_int8.tflite")[0].get_tensor_details()
-    types = {x["dtype"] for x in details if [*x["shape"]] == table}
-    assert types == {np.int8}
+    assert {x["dtype"] for x in details if [*x["shape"]] == table} == {np.int8}
 
 
 def test_all_operations_are_built_in(wide, other):
     for made in wide[1], other[2]:
         for name in FILES:
-            content = (made / f"{name}.tflite").read_bytes()
-            assert b"Flex" not in content
+            assert b"Flex" not in (made / f"{name}.tflite").read_bytes()
             interpreter, _ = runner(made / f"{name}.tflite")
             names = {x["op_name"] for x in interpreter._get_ops_details()}
             assert {"FULLY_CONNECTED", "SOFTMAX"} < names

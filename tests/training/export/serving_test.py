@@ -89,8 +89,7 @@ def test_raw_ids_with_labels_are_answered_as_by_the_original(
     finished, of_ids, asked, tmp_path
 ):
     rows, wanted = asked
-    graph = graph_of(of_ids)
-    signature = graph.signature_def["serving_default"]
+    signature = graph_of(of_ids).signature_def["serving_default"]
     assert signature.method_name == "tensorflow/serving/predict"
     ids = ("int32", [None, None])
     assert tensors_of(signature) == [
@@ -147,8 +146,7 @@ def test_the_default_takes_texts(finished):
     names = {"serve_examples", "serve_ids", "serve_rows", "serve_text"}
     assert chosen.keys() == names | {"serving_default"}
     assert chosen["serving_default"] is chosen["serve_text"]
-    rows = serving.signatures["serving_default"]
-    assert chosen["serve_rows"][0] is rows
+    assert chosen["serve_rows"][0] is serving.signatures["serving_default"]
 
 
 def test_nothing_changes_by_default(finished):
@@ -158,11 +156,10 @@ def test_nothing_changes_by_default(finished):
     assert functions == serving.signatures
     assert list(chosen)[0] == "serving_default"
     rows = functions["serving_default"].get_concrete_function()
-    specs = {
+    assert {
         spec.name: (spec.shape.as_list(), spec.dtype)
         for spec in tf.nest.flatten(rows.structured_input_signature)
-    }
-    assert specs == dict.fromkeys(INPUTS, ([None, None], tf.int32))
+    } == dict.fromkeys(INPUTS, ([None, None], tf.int32))
 
 
 @pytest.mark.all
@@ -200,8 +197,7 @@ def test_questions_come_back_with_their_ids(questions, form):
     options = ServingOptions(signatures=(form,), like_original=True)
     chosen = choose(questions, options)
     default = chosen["serving_default"][0].get_concrete_function()
-    ids = questions.random_ids(np.random.default_rng(1), 3)
-    rows = batch_of(ids)
+    rows = batch_of(questions.random_ids(np.random.default_rng(1), 3))
     rows["input_mask"][1, 9:] = 0
     wanted = questions.signatures["serving_default"](**rows)
     unique = np.array([1000000000, 1000000001, 7])

@@ -94,8 +94,7 @@ def test_texts_ids_and_records_give_the_predictions(served, goldens, count):
 
 def test_labels_travel_inside(served, goldens):
     kind, is_pair, model, signatures = served
-    examples = examples_of(kind, is_pair, 6)
-    rows = rows_of(goldens, kind, examples)
+    rows = rows_of(goldens, kind, examples_of(kind, is_pair, 6))
     answer = signatures["serve_examples"](requests_of(kind, rows)[1])
     wanted = predictions_of(model, rows)
     if kind == "regression":

@@ -81,8 +81,7 @@ def choose_among(model, scores, metric="f1"):
         seen.append(step)
         return {"dev": {metric: scores[step - 1], "loss": 0.0}}
 
-    names = {"dev": [metric, "loss"]}
-    return best_of(model, evaluate, names), seen
+    return best_of(model, evaluate, {"dev": [metric, "loss"]}), seen
 
 
 def read_record(folder):
@@ -141,8 +140,7 @@ def test_a_killed_run_chooses_as_an_uninterrupted_one(tmp_path):
     # lost, and one of step 2 makes it evaluate 3 and 4 once more.
     for last_saved in (0, 2):
         folder = tmp_path / str(last_saved)
-        killed = [*scores[:4], None]
-        first, _ = choose_among(Number(folder), killed)
+        first, _ = choose_among(Number(folder), [*scores[:4], None])
         with pytest.raises(TypeError):
             first.train(RECORDS)
         if last_saved:

@@ -73,8 +73,7 @@ def test_answers_and_exports_use_what_the_folder_keeps(calibrated, tmp_path):
     assert {row[1] for row in rows} == {second}
     texts = ["a fine film", "dull"]
     plain = bert.load(out, use_calibration=False).predict(texts)
-    found = bert.load(out).predict(texts)
-    for before, after in zip(plain, found, strict=True):
+    for before, after in zip(plain, bert.load(out).predict(texts), strict=True):
         expected = tempered(list(before["probabilities"].values()))
         got = list(after["probabilities"].values())
         np.testing.assert_allclose(got, expected, atol=1e-5)
@@ -103,8 +102,7 @@ def test_other_weights_have_no_old_calibration(calibrated, tmp_path, caplog):
     calibrated(do_predict=True, use_calibration=False)
     np.testing.assert_array_equal(now, results(tmp_path))
     assert "calibration" not in caplog.text
-    rows = json_lines_in(tmp_path / "data/test.jsonl")
-    texts = [row["text"] for row in rows]
+    texts = [row["text"] for row in json_lines_in(tmp_path / "data/test.jsonl")]
     found = [
         [*x["probabilities"].values()] for x in bert.load(out).predict(texts)
     ]

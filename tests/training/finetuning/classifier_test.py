@@ -198,8 +198,7 @@ def test_a_further_dev_set_has_files_of_its_name(tmp_path):
         write_dev_predictions(task, name, scores, tmp_path)
     for suffix in "", "_dev_mismatched":
         header, *lines = cells_in(tmp_path / f"dev_predictions{suffix}.tsv")
-        columns = ["text_a", "text_b", "gold", "prediction", "loss"]
-        assert header[1:6] == columns
+        assert header[1:6] == ["text_a", "text_b", "gold", "prediction", "loss"]
         # Of equal losses the first example is first.
         ids = [line[0].rpartition("-")[2] for line in lines]
         first = [

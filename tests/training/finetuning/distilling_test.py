@@ -61,8 +61,7 @@ def student(goldens, finished_classifier, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("student")
     more = folder / "more.jsonl"
-    rows = [{"text": "the old mill " * n} for n in range(1, 9)]
-    write_json_lines(more, rows)
+    write_json_lines(more, [{"text": "the old mill " * n} for n in range(1, 9)])
     options = student_of(
         goldens, folder, finished_classifier, unlabeled_file=str(more)
     )
@@ -86,8 +85,7 @@ def test_records_have_the_teachers_logits(student, finished_classifier):
     assert found["is_labeled"].numpy().tolist() == [[1]] * 24 + [[0]] * 8
     batch = {name: tf.cast(found[name], tf.int32) for name in INPUTS}
     assert 0 < found["input_mask"].numpy().mean() < 1  # there is padding
-    logits = loaded.model.logits(batch)
-    rounding.assert_equal(found["teacher_logits"], logits)
+    rounding.assert_equal(found["teacher_logits"], loaded.model.logits(batch))
 
 
 def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
@@ -127,8 +125,7 @@ def test_without_weight_it_is_the_run_without_a_teacher(
     goldens, finished_classifier, tmp_path
 ):
     unused = {"distill_weight": 0.0, "distill_temperature": 1.0}
-    options = student_of(goldens, tmp_path, finished_classifier, **unused)
-    classifier.run(options)
+    classifier.run(student_of(goldens, tmp_path, finished_classifier, **unused))
     assert_same_checkpoint(finished_classifier / "out", tmp_path / "out")
 
 

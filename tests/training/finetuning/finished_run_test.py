@@ -27,10 +27,9 @@ def run(goldens, tmp_path):
 
     def make(finetuning=None, **changes):
         finetuning = CLASSIFIER | (finetuning or {})
-        options = options_of(
-            goldens, tmp_path, finetuning=finetuning, **changes
+        return classifier.run(
+            options_of(goldens, tmp_path, finetuning=finetuning, **changes)
         )
-        return classifier.run(options)
 
     return make
 
@@ -69,8 +68,7 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
 def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
     run(head="mean", do_eval=False)
     rows = json_lines_in(tmp_path / "data/test.jsonl")
-    model = bert.load(tmp_path / "out")
-    answers = model.predict([row["text"] for row in rows])
+    answers = bert.load(tmp_path / "out").predict([row["text"] for row in rows])
     found = [[*answer["probabilities"].values()] for answer in answers]
     # The program predicts in batches of other lengths.
     written = np.loadtxt(tmp_path / "out/test_results.tsv")

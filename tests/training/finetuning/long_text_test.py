@@ -211,8 +211,7 @@ def test_a_trial_depends_on_the_options_of_long_texts(goldens, tmp_path):
     names = facts_of(options, inputs)
     assert not [name for name in names if name.startswith("long_text")]
     # Which flags the command gives is none of the facts.
-    given = options.replace(given=frozenset(["seed"]))
-    assert facts_of(given, inputs) == names
+    assert facts_of(options.replace(given=frozenset(["seed"])), inputs) == names
     windows = options.replace(long_text=LongTextOptions(mode="windows"))
     assert facts_of(windows, inputs)["long_text.mode"] == "windows"
 

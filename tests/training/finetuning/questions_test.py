@@ -226,8 +226,7 @@ def test_the_best_weights_are_kept_and_answer(
     assert found["best_checkpoint"]["value"] == 60.0
     assert found["task"]["weights"] == "best/model.ckpt-2"
     (tmp_path / "metrics.json").unlink()
-    later = run(goldens, tmp_path, **changes)
-    assert later["metrics"]["global_step"] == 2
+    assert run(goldens, tmp_path, **changes)["metrics"]["global_step"] == 2
 
 
 @pytest.mark.all
@@ -258,8 +257,7 @@ def test_a_bilstm_is_trained_remembered_and_loaded(goldens, tmp_path):
     start = {"init_checkpoint": str(goldens / "model/init")}
     found = run(goldens, out, do_train=True, **bilstm, **start)
     assert found["head"] == {"feature_based": "", "head": "bilstm"}
-    again = run(goldens, out, **bilstm)
-    assert again["predictions"] == found["predictions"]
+    assert run(goldens, out, **bilstm)["predictions"] == found["predictions"]
     loaded = modeling.load(str(out))
     assert loaded.kind == "span" and loaded.model.bilstm
     with pytest.raises(ValueError, match="--head 'bilstm' -> 'linear'. Give"):

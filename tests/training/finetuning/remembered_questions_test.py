@@ -152,8 +152,7 @@ def test_a_threshold_for_other_flags_is_not_kept(questioned, folder, caplog):
 def test_a_threshold_goes_with_the_model_it_was_found_for(folder):
     path = folder / "null_threshold.json"
     path.write_text(FOUND)
-    weights = task_of(folder)["weights"]
-    description.forget_other_model(str(folder), weights)
+    description.forget_other_model(str(folder), task_of(folder)["weights"])
     assert path.read_text() == FOUND
     description.forget_other_model(str(folder), "/another/model.ckpt-1")
     assert not path.exists()
@@ -170,8 +169,7 @@ def test_training_on_keeps_the_given_threshold(questioned, folder, caplog):
     (folder / "checkpoint").unlink()
     (folder / "null_threshold.json").write_text(FOUND)
     again = {**on, "version_2_with_negative": True}
-    begun = questions.Run(command(questioned, folder, again))
-    begun.describe(None)
+    questions.Run(command(questioned, folder, again)).describe(None)
     assert threshold_in(folder) == 0.0
     assert not (folder / "null_threshold.json").exists()
 

@@ -410,8 +410,7 @@ def test_files_of_the_folder_that_were_exchanged_are_refused(trained, tmp_path):
     ):
         out = shutil.copytree(folder / "out", tmp_path / name)
         *lines, one, two = (out / name).read_text("utf-8").splitlines()
-        text = "\n".join([*lines, two, one])
-        (out / name).write_text(text + "\n", "utf-8")
+        (out / name).write_text("\n".join([*lines, two, one]) + "\n", "utf-8")
         with pytest.raises(ValueError, match=message):
             run(later(options, output_dir=str(out), vocab_file=None))
     for load in bert.load, saved_model.load:

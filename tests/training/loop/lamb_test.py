@@ -30,8 +30,7 @@ def test_the_first_update_by_hand():
     # 5, would move by rate * 5 / sqrt(2) each; a bias by the rate.
     variables = {"x/kernel": [3.0, 4.0], "x/bias": [3.0, 4.0]}
     variables = {n: tf.Variable(v) for n, v in variables.items()}
-    lamb = Lamb(variables)
-    apply(lamb, [[0.3, -0.2], [0.3, -0.2]], 0.01, 1)
+    apply(Lamb(variables), [[0.3, -0.2], [0.3, -0.2]], 0.01, 1)
     direction = np.array([1 + 0.03, -1 + 0.04])
     moved = 0.01 * 5 * direction / np.linalg.norm(direction)
     want = [3 - moved[0], 4 - moved[1]], [2.99, 4.01]
@@ -41,8 +40,7 @@ def test_the_first_update_by_hand():
 
 def test_a_gradient_of_zero_moves_nothing_but_by_decay():
     variables = {"x/kernel": tf.Variable([3.0, 4.0])}
-    lamb = Lamb(variables)
-    apply(lamb, [[0.0, 0.0]], 0.01, 1)
+    apply(Lamb(variables), [[0.0, 0.0]], 0.01, 1)
     # The direction is the decay alone, and the ratio undoes its 0.01.
     np.testing.assert_allclose(
         variables["x/kernel"], [3 * 0.99, 4 * 0.99], rtol=rounding.ONE_SUM

@@ -27,10 +27,9 @@ TABLE_1 = {
 @pytest.mark.parametrize("model", TABLE_1)
 def test_the_average_is_the_papers(model):
     columns, average = TABLE_1[model]
-    tasks = ["MNLI", *suite.GLUE[:-1]]
     scores = [
         Score(task, "dev", "accuracy", value / 100, 1)
-        for task, value in zip(tasks, columns, strict=True)
+        for task, value in zip(["MNLI", *suite.GLUE[:-1]], columns, strict=True)
     ]
     scores.append(Score("WNLI", "dev", "accuracy", 0.0, 1))
     assert round(100 * suite.average(scores), 1) == average
@@ -115,8 +114,7 @@ def submitted(out):
 
 def check_glue_table(out, log):
     """The table, its JSON file and the files for GLUE's server."""
-    lines = (out / "glue.tsv").read_text().splitlines()
-    assert lines == [
+    assert (out / "glue.tsv").read_text().splitlines() == [
         "task\tdev set\tmetric\tscore x 100\tstep",
         "MNLI\tdev_matched\taccuracy\t10.0\t7",
         "MNLI\tdev_mismatched\taccuracy\t10.0\t7",
@@ -262,8 +260,7 @@ def test_tensorflow_datasets_has_the_diagnostic_set(
     assert (ax.task_name, ax.data_dir, once) == ("AX", None, ONCE)
     assert ax.task_options == told
     folder = tmp_path / "out"
-    weights = str(folder / "MNLI/model.ckpt-7")
-    assert ax.finetuning.init_checkpoint == weights
+    assert ax.finetuning.init_checkpoint == str(folder / "MNLI/model.ckpt-7")
     assert (folder / "submission/AX.tsv").read_text() == "AX"
 
 

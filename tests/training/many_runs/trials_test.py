@@ -67,8 +67,7 @@ def test_a_folder_of_trials_may_have_any_name(options, tmp_path, trained, name):
     )
     for rates in ((0.1,), (0.1, 0.3)):
         run(options, TWO.replace(learning_rates=rates))
-        predicted = (out / "predictions.tsv").read_text()
-        assert predicted == f"by {rates[-1]} 12346"
+        assert (out / "predictions.tsv").read_text() == f"by {rates[-1]} 12346"
     options = options.replace(do_predict=False)
     (out / "test_results.tsv").write_text("of an earlier choice")
     run(options, TWO.replace(learning_rates=(0.1,)))
@@ -253,8 +252,7 @@ def test_predicting_needs_trials_that_are_done(options, tmp_path, trained):
         run(ask, TWO)
     run(options, TWO)
     run(ask, TWO)
-    answers = (tmp_path / "out/predictions.tsv").read_text()
-    assert answers.endswith("12346")
+    assert (tmp_path / "out/predictions.tsv").read_text().endswith("12346")
 
 
 def test_impossible_settings_are_refused_first(options, tmp_path, trained):

@@ -76,8 +76,7 @@ def test_the_command_that_trains_reads_queries_as_its_records_were(
     queries.write_text("The [MASK]\n")
     asks = {"do_predict": True, "predict_file": str(queries)}
     new = finished.replace(output_dir=str(tmp_path / "new"), **asks)
-    run = pretraining.Run(new)
-    assert not run._tokenizer.basic_tokenizer.do_lower_case
+    assert not pretraining.Run(new)._tokenizer.basic_tokenizer.do_lower_case
 
 
 @pytest.mark.all
@@ -102,8 +101,7 @@ def test_the_command_that_trains_exports_what_its_records_were(
 def test_a_later_command_splits_text_as_the_records_were(
     trained, tmp_path, logged
 ):
-    kept = read_settings(str(tmp_path / "out"))
-    assert kept.do_lower_case is False
+    assert read_settings(str(tmp_path / "out")).do_lower_case is False
     queries = tmp_path / "queries.txt"
     queries.write_text("The [MASK]\n")
     later = trained.replace(

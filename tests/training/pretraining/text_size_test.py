@@ -56,8 +56,7 @@ def test_each_wordpiece_of_the_text_counts_once(records):
 
 
 def test_records_that_a_manifest_does_not_describe_say_nothing(records):
-    path = records.split(",")[0]
-    files.write_text(path, "of another program")
+    files.write_text(records.split(",")[0], "of another program")
     assert text_facts.read_facts(records) == (None, None)
 
 

@@ -223,8 +223,7 @@ def test_a_label_that_both_have_keeps_its_row(
 
 
 def test_names_that_are_more_than_the_rows_name_none(goldens, tmp_path, caplog):
-    names = [*THEIRS, "more"]
-    source = original_form(goldens, tmp_path / "source", names)
+    source = original_form(goldens, tmp_path / "source", [*THEIRS, "more"])
     run = run_from(source, goldens, tmp_path, ["neutral", "more"])
     assert "all but the head is taken" in caplog.text
     assert_weights(run, goldens, tmp_path, {})

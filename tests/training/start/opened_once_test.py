@@ -42,8 +42,7 @@ def opened(monkeypatch):
     train = tf.compat.v1.train
     monkeypatch.setattr(train, "NewCheckpointReader", read_checkpoint)
     monkeypatch.setattr(tf.io.gfile, "GFile", counted(tf.io.gfile.GFile))
-    local = staticmethod(counted(open))
-    monkeypatch.setattr(files._LocalDisk, "GFile", local)
+    monkeypatch.setattr(files._LocalDisk, "GFile", staticmethod(counted(open)))
     return counts
 
 

@@ -135,8 +135,7 @@ def test_poolings_and_mixes_in_the_files(options):
     np.testing.assert_array_equal(
         largest["vectors"], [x.max(axis=0) for x in tokens]
     )
-    lines = vectors_of("cls", "sum", "jsonl")
-    for i, line in enumerate(lines):
+    for i, line in enumerate(vectors_of("cls", "sum", "jsonl")):
         ((name, (layer,)),) = [f.values() for f in line["features"]]
         assert (name, layer["index"]) == ("cls", [-1, -2])
         expected = tokens[i][0].sum(axis=0)

@@ -38,7 +38,7 @@ def write_table(folder, count=20):
 
 def options_of(goldens, folder, given=(), **changes):
     """Two epochs of five steps; `given` are the flags of the command."""
-    options = SentenceOptions(
+    return SentenceOptions(
         vocab_file=str(goldens / "vocab.txt"),
         do_train=True,
         do_eval=True,
@@ -52,8 +52,7 @@ def options_of(goldens, folder, given=(), **changes):
             save_checkpoints_steps=3,
             keep_checkpoint_max=0,
         ),
-    )
-    return options.replace(**changes, given=frozenset(given))
+    ).replace(**changes, given=frozenset(given))
 
 
 NEGATIVES = {"loss": "negatives", "vector_sizes": (8,)}

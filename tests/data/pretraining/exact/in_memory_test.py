@@ -70,8 +70,7 @@ def test_only_blank_lines_part_documents(lines):
             pathlib.Path(path).write_bytes(
                 "".join(f"{line}\n" for line in ["a", *lines, "b"]).encode()
             )
-        tools = make_tools(recipe_of(vocab))
-        group = in_memory.read_documents(paths, tools)
+        group = in_memory.read_documents(paths, make_tools(recipe_of(vocab)))
     # As the original: all files are one text, TensorFlow's reader drops
     # carriage returns, and blank is what has nothing but white space.
     expected = [[]]
@@ -195,11 +194,10 @@ def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
         gzip.decompress((real_data / "novels/novels_train.txt.gz").read_bytes())
     )
     options = PretrainingDataOptions(dupe_factor=5)
-    vocab = real_data / "vocab/uncased/vocab.txt"
     counts = in_memory.write_pretraining_data(
         [str(tmp_path / "novels.txt")],
         [str(tmp_path / "out")],
-        Recipe(options, str(vocab)),
+        Recipe(options, str(real_data / "vocab/uncased/vocab.txt")),
     )
     assert counts["examples"] == 270_156
     assert reading.count_records(str(tmp_path / "out")) == 270_156

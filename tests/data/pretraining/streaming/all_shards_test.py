@@ -93,8 +93,7 @@ def test_words_added_beside_the_vocabulary_make_all_shards_again(
     write(folder=out, **numbers)
     before = contents(out)
     size = len((tmp_path / "vocab.txt").read_text().splitlines())
-    added = tmp_path / "added_tokens.json"
-    added.write_text(json.dumps({"new": size}))
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"new": size}))
     for finished in 0, 1:
         logged.clear()
         write(folder=out, **numbers)

@@ -101,8 +101,7 @@ def test_rows_go_through_every_document_once(lengths, seed, sentence_order):
             expected = b[-1] + 1
         # Both end where a sentence ends.
         for end in (a[-1], b[-1]):
-            after = corpus.sentence.get(end + 1)
-            assert after != corpus.sentence[end]
+            assert corpus.sentence.get(end + 1) != corpus.sentence[end]
     assert expected == FIRST_ID + sum(map(sum, lengths))
 
 

@@ -112,8 +112,7 @@ def test_facts_say_what_the_output_is_made_from(tmp_path, make):
 @pytest.mark.parametrize("num_shards", [1, 7, 64])
 def test_shards_are_of_about_one_size(tmp_path, make, num_shards):
     path = write_corpus(tmp_path / "a", 3000)
-    plan = make(path, num_shards=num_shards)
-    sizes = [task.num_bytes for task in plan.tasks]
+    sizes = [task.num_bytes for task in make(path, num_shards=num_shards).tasks]
     assert sum(sizes) == path.stat().st_size
     # 16 blocks for each: one more or less, each up to a document too long.
     assert max(sizes) - min(sizes) <= 2 * sum(sizes) / num_shards / 16 + 100
@@ -123,8 +122,7 @@ def test_a_shard_with_a_large_document_gets_fewer_others(tmp_path, make):
     path = tmp_path / "a"
     small = ["2 2 2\n" * 4] * 1000
     path.write_text("\n".join(["1 1 1\n" * 1000, *small]))
-    plan = make(path, num_shards=4)
-    sizes = [task.num_bytes for task in plan.tasks]
+    sizes = [task.num_bytes for task in make(path, num_shards=4).tasks]
     # 31,000 bytes, of which the large document has 6,000.
     assert max(sizes) < 1.2 * min(sizes)
 
@@ -163,8 +161,7 @@ def test_one_document_is_refused_only_for_pairs(tmp_path, make):
     message = "--input_file: .*single document.*next_sentence_prediction=false"
     with pytest.raises(ValueError, match=message):
         make(path, num_shards=1)
-    plan = make(path, num_shards=1, next_sentence_prediction=False)
-    (task,) = plan.tasks
+    (task,) = make(path, num_shards=1, next_sentence_prediction=False).tasks
     assert list(lines_of(task.blocks)) == [0]
 
 

@@ -106,8 +106,7 @@ def test_a_shard_that_is_not_as_reported_is_not_finished(plan, reports):
     assert not all_shards.finished_shards(plan)
     # Its report is gone, or it would not be written again.
     assert not any(load_report(task.path) for task in plan.tasks)
-    again = {task.index: write_shard(task) for task in plan.tasks}
-    assert again == reports
+    assert {task.index: write_shard(task) for task in plan.tasks} == reports
 
 
 @pytest.mark.parametrize(

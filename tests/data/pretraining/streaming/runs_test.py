@@ -29,8 +29,7 @@ def test_without_pairs_rows_hold_each_document_once(lengths, length, seed):
 
 
 def test_without_pairs_a_sentence_longer_than_a_row_is_cut():
-    corpus = Corpus([[4, 30]])
-    rows = corpus.rows(
+    rows = Corpus([[4, 30]]).rows(
         max_seq_length=12, short_seq_prob=0.0, next_sentence_prediction=False
     )
     assert [len(a) for a, _, _ in rows] == [4, 10]

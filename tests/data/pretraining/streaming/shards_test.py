@@ -113,8 +113,7 @@ def test_random_next_sentences_are_of_other_documents(
     # Groups of one document, of a few, and of all.
     monkeypatch.setattr(shards, "_GROUP_BYTES", group_bytes)
     text = write_corpus(tmp_path / "a", 30)
-    spare = scan_file(str(text), 0).blocks[-2:]
-    task = make_task(text, spare=spare)
+    task = make_task(text, spare=scan_file(str(text), 0).blocks[-2:])
     report = write_shard(task)
     rows = decode(task.recipe, records_of(tmp_path))
     documents = documents_of(rows)
@@ -124,8 +123,7 @@ def test_random_next_sentences_are_of_other_documents(
     assert {a for a, _ in documents} == {*range(28)}
     assert report["counts"]["documents"] == 28
     if group_bytes == 1:
-        lent = {b for a, b in documents if a != b}
-        assert lent == {28, 29}
+        assert {b for a, b in documents if a != b} == {28, 29}
 
 
 def test_a_finished_shard_is_not_written_again(tmp_path, make_task):
@@ -183,8 +181,7 @@ def test_a_bucket_has_a_bounded_size_however_short_the_documents(
     monkeypatch.setattr(disk_shuffle.tfrecord, "read_records", read_records)
     num_documents = 3000 // num_words
     (tmp_path / "a").write_text(("7 8 9 " * num_words + "\n\n") * num_documents)
-    task = make_task(tmp_path / "a", max_seq_length=512)
-    report = write_shard(task)
+    report = write_shard(make_task(tmp_path / "a", max_seq_length=512))
     assert len(sizes) > 3
     assert sum(sizes) == report["counts"]["bytes"]
     assert max(sizes) < 2 * disk_shuffle.BUCKET_BYTES
@@ -214,10 +211,8 @@ def test_gzip_holds_the_same_records(tmp_path, make_task):
 def test_records_for_dynamic_masking_have_no_masks(tmp_path, make_task):
     text = write_corpus(tmp_path / "a", 30)
     task = make_task(text, masking="dynamic", dupe_factor=1)
-    report = write_shard(task)
-    assert "masked" not in report["counts"]
-    rows = decode(task.recipe, records_of(tmp_path))
-    assert MASK not in rows["input_ids"]
+    assert "masked" not in write_shard(task)["counts"]
+    assert MASK not in decode(task.recipe, records_of(tmp_path))["input_ids"]
     assert not any(b"masked_lm" in record for record in records_of(tmp_path))
 
 
