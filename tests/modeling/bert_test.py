@@ -228,8 +228,7 @@ def test_attention_within_documents_by_hand():
         tf.constant([[1, 1, 1, 0]]), tf.constant([[0, 1, 1, 2]])
     )
     np.testing.assert_array_equal(
-        mask[0],
-        [[1, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]],
+        mask[0], [[1, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
     )
 
 
@@ -237,8 +236,7 @@ def test_attention_bias_of_a_random_mask_by_hand():
     bias = attention_bias(tf.constant([[1, 0, 1]]), left_to_right=True)
     hidden = -10000.0
     np.testing.assert_array_equal(
-        bias[0, 0],
-        [[0, hidden, hidden], [0, hidden, hidden], [0, hidden, 0]],
+        bias[0, 0], [[0, hidden, hidden], [0, hidden, hidden], [0, hidden, 0]]
     )
 
 

@@ -122,10 +122,7 @@ CASES = {
         7,
     ),
     "vocabulary_logits": Case(
-        vocabulary.vocabulary_logits,
-        (ROWS, normal(31, 16), normal(31)),
-        1,
-        5,
+        vocabulary.vocabulary_logits, (ROWS, normal(31, 16), normal(31)), 1, 5
     ),
     # Logits are rounded: up to 4 deviations of sqrt(16) and the bias.
     "vocabulary_loss": Case(

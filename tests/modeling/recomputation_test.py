@@ -39,10 +39,7 @@ def gradients(dtype, checkpointing, jit_compile, frozen):
             loss, _ = model.losses(
                 BATCH, model.loss_weights(BATCH), tf.constant([3, 4])
             )
-        return [
-            loss,
-            *map(tf.convert_to_tensor, tape.gradient(loss, weights)),
-        ]
+        return [loss, *map(tf.convert_to_tensor, tape.gradient(loss, weights))]
 
     concrete = compute.get_concrete_function()
     nodes = concrete.graph.as_graph_def().node

@@ -70,10 +70,7 @@ TABLES = {
         "next_sentence": "77.2 62.3 79.2",
         "sentence_order": "80.0 64.0 80.1",
     },
-    "objectives": {
-        "masked_lm": "75.1 82.2",
-        "replaced_tokens": "79.9 85.0",
-    },
+    "objectives": {"masked_lm": "75.1 82.2", "replaced_tokens": "79.9 85.0"},
 }
 DATA = StudyData(conllu_dir="a", glue_dir="b", squad_dir="c")
 

@@ -25,9 +25,7 @@ def make_options(goldens, output_dir):
         max_predictions_per_seq=10,
         do_train=True,
         train=TrainOptions(
-            output_dir=str(output_dir),
-            train_batch_size=16,
-            num_train_steps=2,
+            output_dir=str(output_dir), train_batch_size=16, num_train_steps=2
         ),
         device=DeviceOptions(),
     )

@@ -177,9 +177,7 @@ def test_a_text_without_words_counts_nowhere(batch):
     loss, metrics = model.losses(both, model.loss_weights(both))
     assert np.isfinite(loss)
     np.testing.assert_allclose(
-        metrics["masked_lm_loss"],
-        alone["masked_lm_loss"],
-        rtol=rounding.EQUAL,
+        metrics["masked_lm_loss"], alone["masked_lm_loss"], rtol=rounding.EQUAL
     )
     assert metrics["disc_loss"][1] == alone["disc_loss"][1] + 2
 

@@ -12,10 +12,7 @@ import modeling
 from modeling import BertConfig, TaskModel, checkpoints
 from modeling.checkpoints import model_folder
 from tests.support.conversion_support import convert, refused
-from tests.support.model_folder_support import (
-    change_description,
-    variables_of,
-)
+from tests.support.model_folder_support import change_description, variables_of
 from tests.support.model_folders import (
     change_json,
     description_of,

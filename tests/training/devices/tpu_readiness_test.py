@@ -32,11 +32,7 @@ from tests.support.model_folders import write_released
 from tests.support.objectives_support import LENGTH, PREDICTIONS, write_vocab
 from tests.support.objectives_support import write_records as write_unmasked
 from tests.support.vectors_support import extracted
-from tests.training.finetuning_support import (
-    make_options,
-    make_run,
-    open_start,
-)
+from tests.training.finetuning_support import make_options, make_run, open_start
 from tests.training.support import golden_records, steps_of
 from training.finetuning import finetuner
 from training.inference import Evaluator, OutputCollector
@@ -165,10 +161,7 @@ SLOW_OPTIONS = (
 
 @pytest.mark.parametrize(
     "options",
-    [
-        MICRO_BATCHES,
-        *(pytest.param(x, marks=SLOW) for x in SLOW_OPTIONS),
-    ],
+    [MICRO_BATCHES, *(pytest.param(x, marks=SLOW) for x in SLOW_OPTIONS)],
     ids=str,
 )
 def test_pretraining_trains(config, goldens, options):

@@ -13,11 +13,7 @@ from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.support import rounding
 from tests.support.model_folder_support import load_weights
 from tests.support.pretraining_support import make_options
-from tests.support.serving_support import (
-    INPUTS,
-    assert_served_alike,
-    export,
-)
+from tests.support.serving_support import INPUTS, assert_served_alike, export
 from training.export import saved_model
 from training.export.predictor import Predictor
 from training.runs import pretraining

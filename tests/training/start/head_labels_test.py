@@ -12,11 +12,7 @@ from tests.support import rounding
 from tests.support.classifier_support import write_table
 from tests.support.conversion_support import convert
 from tests.support.run_files import contents_of
-from tests.training.finetuning_support import (
-    make_options,
-    make_run,
-    options_of,
-)
+from tests.training.finetuning_support import make_options, make_run, options_of
 from training.runs import classifier
 from training.start import first_weights
 

@@ -12,10 +12,7 @@ from data.storage import files
 from tests.support.classifier_support import write_table
 from tests.support.pretraining_support import RECORDS, make_options
 from tests.training.finetuning_support import options_of
-from training.config.extraction_options import (
-    ExtractionOptions,
-    VectorOptions,
-)
+from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.finetuning_options import TrialOptions
 from training.config.run_options import DeviceOptions
 from training.many_runs import trials

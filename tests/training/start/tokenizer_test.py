@@ -6,10 +6,7 @@ import pytest
 
 from data.text.tokenizer_files import read_settings
 from modeling import BertConfig
-from tests.support.model_folder_support import (
-    write_huggingface,
-    write_original,
-)
+from tests.support.model_folder_support import write_huggingface, write_original
 from tests.support.pretraining_support import make_options
 from training.config.extraction_options import ExtractionOptions
 from training.config.run_options import DeviceOptions

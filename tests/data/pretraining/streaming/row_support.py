@@ -12,9 +12,7 @@ from tests.data.pretraining.support import CLS, MASK, SEP
 FIRST_ID = 10
 WORDPIECES = Wordpieces(CLS, SEP, MASK, [], [])
 CORPUS = st.lists(
-    st.lists(st.integers(0, 12), min_size=1, max_size=8),
-    min_size=2,
-    max_size=6,
+    st.lists(st.integers(0, 12), min_size=1, max_size=8), min_size=2, max_size=6
 ).filter(lambda corpus: sum(map(any, corpus)) >= 2)
 
 
