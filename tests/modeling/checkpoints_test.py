@@ -1,6 +1,7 @@
 import dataclasses
 import re
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -99,11 +100,8 @@ def test_damaged_files_are_refused(config, goldens, tmp_path, ending, damage):
 def test_a_full_disk_keeps_the_checkpoint_that_was_there(tmp_path, monkeypatch):
     prefix = str(tmp_path / "model.ckpt-7")
     checkpoints.write(prefix, {"x": np.float32(1)})
-
-    def full(**_):
-        raise tf.errors.ResourceExhaustedError(None, None, "No space left")
-
-    monkeypatch.setattr(tf.raw_ops, "SaveV2", full)
+    full = tf.errors.ResourceExhaustedError(None, None, "No space left")
+    monkeypatch.setattr(tf.raw_ops, "SaveV2", mock.Mock(side_effect=full))
     with pytest.raises(OSError, match="No space left.*free space"):
         checkpoints.write(prefix, {"x": np.float32(2)})
     assert checkpoints.Checkpoint(prefix).read("x") == 1

@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import os
+from unittest import mock
 
 import pytest
 
@@ -35,10 +36,8 @@ def test_the_tools_of_the_packages_come_first_and_cusolver_is_loaded(packages):
 def test_without_the_packages_nothing_changes(
     packages, monkeypatch, has_tensorflow
 ):
-    def missing(path):
-        raise OSError(f"{path}: cannot open shared object file")
-
-    monkeypatch.setattr(cuda.ctypes, "CDLL", missing)
+    missing = OSError("cannot open shared object file")
+    monkeypatch.setattr(cuda.ctypes, "CDLL", mock.Mock(side_effect=missing))
     if not has_tensorflow:
         monkeypatch.setattr(cuda.importlib.util, "find_spec", lambda name: None)
     cuda.find()

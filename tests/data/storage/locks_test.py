@@ -3,6 +3,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -152,10 +153,8 @@ def test_a_bucket_is_not_locked():
 def test_a_file_system_without_locks_is_told_of(
     tmp_path, monkeypatch, caplog, number
 ):
-    def lockf(*_):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(fcntl, "lockf", lockf)
+    error = OSError(number, os.strerror(number))
+    monkeypatch.setattr(fcntl, "lockf", mock.Mock(side_effect=error))
     with locks.sole_use(str(tmp_path)):
         pass
     assert "has no locks" in caplog.text

@@ -89,11 +89,9 @@ def test_a_run_goes_on_if_the_gpu_is_hidden_on_purpose(root, hidden):
 
 def test_no_gpu_is_no_error(root, monkeypatch):
     # A scheduler forbids the device to a job that did not ask for it.
-    def forbidden(path, flags):
-        raise PermissionError(1, "Operation not permitted")
-
+    forbidden = PermissionError(1, "Operation not permitted")
     with monkeypatch.context() as patch:
-        patch.setattr(gpus.os, "open", forbidden)
+        patch.setattr(gpus.os, "open", mock.Mock(side_effect=forbidden))
         gpus.check_seen((), {}, root)
     (root / "dev/nvidia0").rename(root / "dev/nvidiactl")
     gpus.check_seen((), {}, root)
