@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.squad import scoring
 from data.squad.examples import Paragraph, SquadExample
 from data.squad.predictions import Answer, Prediction
-from data.squad.scoring import (
-    QuestionScore,
-    Scorer,
-    find_best_thresholds,
-    normalize_answer,
-    score_answer,
-)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +22,7 @@ from data.squad.scoring import (
     ],
 )
 def test_texts_are_normalized_as_by_the_official_script(text, normalized):
-    assert normalize_answer(text) == normalized
+    assert scoring.normalize_answer(text) == normalized
 
 
 @pytest.mark.parametrize(
@@ -44,7 +38,7 @@ def test_texts_are_normalized_as_by_the_official_script(text, normalized):
 )
 @pytest.mark.parametrize("version_2", [False, True])
 def test_scores_by_hand(prediction, answers, exact, f1, version_2):
-    score = score_answer(prediction, answers, version_2)
+    score = scoring.score_answer(prediction, answers, version_2)
     assert score.exact == exact
     assert score.f1 == pytest.approx(f1, abs=1e-12)
 
@@ -62,8 +56,8 @@ def test_scores_by_hand(prediction, answers, exact, f1, version_2):
 def test_the_two_scripts_differ_where_nothing_is_left(
     prediction, answers, version_1, version_2
 ):
-    assert score_answer(prediction, answers, False) == version_1
-    assert score_answer(prediction, answers, True) == version_2
+    assert scoring.score_answer(prediction, answers, False) == version_1
+    assert scoring.score_answer(prediction, answers, True) == version_2
 
 
 WORDS = st.lists(st.sampled_from(["cat", "Dog", "ü", "3"]), min_size=1)
@@ -74,34 +68,34 @@ NOISE = st.sampled_from(["a", "the", "An", "!", ",", "...", " \t"])
 @given(st.lists(TEXT, min_size=1), st.data(), st.booleans())
 def test_a_given_answer_scores_1(answers, data, version_2):
     answer = data.draw(st.sampled_from(answers))
-    assert score_answer(answer, answers, version_2) == (1, 1)
+    assert scoring.score_answer(answer, answers, version_2) == (1, 1)
 
 
 @given(TEXT, st.lists(TEXT, min_size=1), st.data(), st.booleans())
 def test_articles_case_and_punctuation_do_not_matter(
     prediction, answers, data, version_2
 ):
-    expected = score_answer(prediction, answers, version_2)
+    expected = scoring.score_answer(prediction, answers, version_2)
     noisy = " ".join(
         word.swapcase()
         + data.draw(st.sampled_from(["", ".", "'"]))
         + f" {data.draw(NOISE)}"
         for word in prediction.split()
     )
-    assert score_answer(noisy, answers, version_2) == expected
+    assert scoring.score_answer(noisy, answers, version_2) == expected
 
 
 @given(TEXT, TEXT)
 def test_f1_is_between_exact_match_and_1_and_symmetric(one, other):
-    score = score_answer(one, [other])
+    score = scoring.score_answer(one, [other])
     assert score.exact <= score.f1 <= 1
-    assert score.f1 == pytest.approx(score_answer(other, [one]).f1)
+    assert score.f1 == pytest.approx(scoring.score_answer(other, [one]).f1)
     # More answers never hurt.
-    assert score_answer(one, [other, "x"]).f1 >= score.f1
+    assert scoring.score_answer(one, [other, "x"]).f1 >= score.f1
 
 
 def test_results_of_1_1_are_percent():
-    scorer = Scorer()
+    scorer = scoring.Scorer()
     assert scorer.results() == {}
     assert scorer.add("black cat", ["cat"]) == (0, pytest.approx(2 / 3))
     scorer.add("dog", ["cat", "The dog"])
@@ -114,7 +108,7 @@ def test_results_of_1_1_are_percent():
 
 
 def test_results_of_2_0_are_told_apart_by_answerability():
-    scorer = Scorer(version_2_with_negative=True)
+    scorer = scoring.Scorer(version_2_with_negative=True)
     scorer.add("black cat", ["cat"])
     scorer.add("dog", ["cat", "The dog"])
     scorer.add("", ["cat"])
@@ -136,7 +130,7 @@ def test_results_of_2_0_are_told_apart_by_answerability():
 
 
 def test_kinds_of_questions_that_are_not_there_are_not_scored():
-    scorer = Scorer(version_2_with_negative=True)
+    scorer = scoring.Scorer(version_2_with_negative=True)
     scorer.add("cat", ["cat"])
     names = ["exact", "f1", "total"]
     assert list(scorer.results()) == [*names, *(f"HasAns_{x}" for x in names)]
@@ -145,7 +139,7 @@ def test_kinds_of_questions_that_are_not_there_are_not_scored():
 def best_thresholds(*questions):
     """Of questions: score difference, best text and right answers."""
     paragraph = Paragraph("", "", [], [])
-    return find_best_thresholds(
+    return scoring.find_best_thresholds(
         [
             Prediction(
                 SquadExample("", "", paragraph, answers=answers),
@@ -169,14 +163,14 @@ QUESTION = st.tuples(
 @given(st.lists(QUESTION, min_size=1, max_size=8))
 def test_the_best_score_is_had_at_the_threshold_and_nowhere_beaten(questions):
     def scores_at(threshold):
-        scorer = Scorer(version_2_with_negative=True)
+        scorer = scoring.Scorer(version_2_with_negative=True)
         for difference, text, answers in questions:
             scorer.add("" if difference > threshold else text, answers)
         return scorer.results()
 
     differences = [difference for difference, _, _ in questions]
     found = best_thresholds(*questions)
-    for name in QuestionScore._fields:
+    for name in scoring.QuestionScore._fields:
         best = max(
             scores_at(threshold)[name]
             for threshold in (-np.inf, *differences, np.inf)
@@ -190,12 +184,12 @@ def test_the_best_score_is_had_at_the_threshold_and_nowhere_beaten(questions):
 def test_without_ties_the_best_scores_are_the_official_script_s(questions):
     """The script's loop: from no question answered to all."""
     found = best_thresholds(*questions)
-    for i, name in enumerate(QuestionScore._fields):
+    for i, name in enumerate(scoring.QuestionScore._fields):
         score = best = sum(not answers for _, _, answers in questions)
         best_threshold = None  # the script says 0 here
         for difference, text, answers in sorted(questions):
             if answers:
-                score += score_answer(text, answers, True)[i]
+                score += scoring.score_answer(text, answers, True)[i]
             elif text:
                 score -= 1
             if score > best + 1e-9:

@@ -4,10 +4,7 @@ import pytest
 
 import modeling
 from modeling import BertModel
-from tests.support.model_folder_support import (
-    change_description,
-    write_huggingface,
-)
+from tests.support import model_folder_support
 from tests.support.serving_support import finished_run
 
 
@@ -46,7 +43,7 @@ def test_a_folder_without_a_model_says_what_it_holds(original, tmp_path):
 
 def test_a_folder_of_two_models_is_refused(original, goldens, tmp_path):
     both = tmp_path / "both"
-    write_huggingface(goldens, both)
+    model_folder_support.write_huggingface(goldens, both)
     for path in original.iterdir():
         shutil.copy(path, both)
     message = "two models, bert_model.ckpt .* one of Hugging Face's; put each"
@@ -95,7 +92,7 @@ def test_options_of_another_kind_are_refused(original, options, message):
 )
 def test_a_wrong_description_is_refused(goldens, tmp_path, changes, message):
     finished_run(goldens, tmp_path, "classification")
-    change_description(tmp_path, **changes)
+    model_folder_support.change_description(tmp_path, **changes)
     refused(tmp_path, ValueError, message)
 
 

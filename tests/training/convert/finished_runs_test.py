@@ -11,13 +11,9 @@ import bert
 import modeling
 from modeling import BertConfig, TaskModel, checkpoints
 from modeling.checkpoints import model_folder
+from tests.support import model_folders
 from tests.support.conversion_support import convert, refused
 from tests.support.model_folder_support import change_description, variables_of
-from tests.support.model_folders import (
-    change_json,
-    description_of,
-    write_questions,
-)
 
 
 def run_dir(goldens, tmp_path, kind, num_labels=3, *, labels=()):
@@ -49,7 +45,7 @@ def test_a_finished_run_says_what_it_is(
 ):
     labels = ["no", "yes", "perhaps"]
     source = run_dir(goldens, tmp_path, kind, labels=labels)
-    description_of(
+    model_folders.description_of(
         kind,
         labels=labels,
         max_seq_length=128,
@@ -100,7 +96,7 @@ def test_a_choice_has_no_labels(goldens, tmp_path):
 def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     """Lengths and rules of a model of questions are in no file of theirs."""
     ours = tmp_path / "ours"
-    path = write_questions(goldens, ours)
+    path = model_folders.write_questions(goldens, ours)
     unusual = {"version_2_with_negative": True, "null_score_diff_threshold": -5}
     written = change_description(ours, **unusual) | unusual
     theirs = convert(path, tmp_path / "theirs")
@@ -122,7 +118,7 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
         modeling.load(path, **said)
     # Others have written over it since.
     others = {"architectures": ["BertForTokenClassification"]}
-    change_json(theirs / "config.json", **others)
+    model_folders.change_json(theirs / "config.json", **others)
     assert model_folder.find(str(theirs)).description is None
 
 
