@@ -147,14 +147,8 @@ def twenty_one(number):
     They take 7 x 44 + 7 x 16 + 3 x 40 = 540 steps at most of a run that saves
     every 4.
     """
-    points = [
-        after_steps(5, 44),
-        while_saving,
-        in_the_start_up,
-        after_steps(5, 44),
-        while_saving,
-        after_steps(1, 40),
-    ]
+    points = [after_steps(5, 44), while_saving, in_the_start_up]
+    points += [after_steps(5, 44), while_saving, after_steps(1, 40)]
     return [(number, points[i % len(points)]) for i in range(21)]
 
 

@@ -13,17 +13,8 @@ import tensorflow as tf
 # tensorflow/core/tpu/tpu_defs.h, as far as we use it; and handles of variables
 # and of lists.
 TYPES = {
-    tf.bool,
-    tf.uint16,
-    tf.int32,
-    tf.uint32,
-    tf.int64,
-    tf.uint64,
-    tf.float16,
-    tf.bfloat16,
-    tf.float32,
-    tf.resource,
-    tf.variant,
+    *(tf.bool, tf.uint16, tf.int32, tf.uint32, tf.int64, tf.uint64),
+    *(tf.float16, tf.bfloat16, tf.float32, tf.resource, tf.variant),
 }
 # Operations for which XLA would have to ask the host, or whose results have a
 # shape that depends on values.

@@ -40,14 +40,8 @@ def test_a_batch_has_more_rows_if_they_are_short():
     batches.sort(key=lambda rows: (-rows[0], -len(rows)))
     # 20 numbers at most: two of 10, four of 5, twenty of 1. A further row is
     # taken from 85 % of the longest on, so that no 4 is beside a 5.
-    assert [(rows[0], len(rows)) for rows in batches] == [
-        (10, 2),
-        (5, 4),
-        (5, 2),
-        (4, 3),
-        (1, 20),
-        (1, 10),
-    ]
+    wanted = [(10, 2), (5, 4), (5, 2), (4, 3), (1, 20), (1, 10)]
+    assert [(rows[0], len(rows)) for rows in batches] == wanted
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])

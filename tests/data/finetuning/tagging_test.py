@@ -5,11 +5,8 @@ from hypothesis import strategies as st
 
 from data.finetuning import tagging
 
-WORDS = st.lists(
-    st.lists(st.integers(5, 99), min_size=1, max_size=6),
-    min_size=1,
-    max_size=30,
-)
+WORD = st.lists(st.integers(5, 99), min_size=1, max_size=6)
+WORDS = st.lists(WORD, min_size=1, max_size=30)
 
 
 def places_of(words):

@@ -3,11 +3,8 @@ from hypothesis import strategies as st
 
 from tests.data.pretraining.support import group_of
 
-SENTENCES = st.lists(
-    st.lists(st.integers(0, 65535), min_size=1, max_size=9),
-    min_size=1,
-    max_size=9,
-)
+SENTENCE = st.lists(st.integers(0, 65535), min_size=1, max_size=9)
+SENTENCES = st.lists(SENTENCE, min_size=1, max_size=9)
 
 
 @given(SENTENCES, st.data())

@@ -17,6 +17,8 @@ EDGES = [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**40, 2**63 - 1]
 INT64 = st.one_of(
     st.sampled_from([*EDGES, -1, -(2**63)]), st.integers(-(2**63), 2**63 - 1)
 )
+THREE_IDS = st.lists(INT64, min_size=3, max_size=3)
+TWO_WEIGHTS = st.lists(st.floats(width=32), min_size=2, max_size=2)
 
 
 def by_protobuf(specs, columns, row):
@@ -46,15 +48,7 @@ def assert_as_protobuf(specs, columns):
         assert len(record) == expected.ByteSize()
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.lists(INT64, min_size=3, max_size=3),
-            st.lists(st.floats(width=32), min_size=2, max_size=2),
-        ),
-        max_size=4,
-    )
-)
+@given(st.lists(st.tuples(THREE_IDS, TWO_WEIGHTS), max_size=4))
 def test_records_are_protobufs(rows):
     ids = np.array([ids for ids, _ in rows], np.int64).reshape(-1, 3)
     weights = [weights for _, weights in rows]

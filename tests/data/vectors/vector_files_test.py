@@ -50,11 +50,10 @@ def test_json_lines(tmp_path):
 
 
 def test_json_is_rounded_as_python_rounds():
-    rng = np.random.default_rng(2)
     # Powers of two over 128 have seven decimals: ties.
     values = np.concatenate(
         [
-            rng.normal(size=20_000),
+            np.random.default_rng(2).normal(size=20_000),
             np.arange(-500, 500) / 128,
             [0.0, -0.0, -1e-9, 1e-12, 12345.678, 3e7],
         ]

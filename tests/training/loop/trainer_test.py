@@ -193,15 +193,9 @@ def test_only_the_newest_checkpoints_are_kept(in_whole_batches):
 def test_events_hold_every_figure(in_whole_batches):
     points = events.read_points(str(in_whole_batches[0]))
     assert set(points) == {
-        "loss",
-        "masked_lm_loss",
-        "masked_lm_accuracy",
-        "next_sentence_loss",
-        "next_sentence_accuracy",
-        "gradient_norm",
-        "learning_rate",
-        "examples/sec",
-        "global_step/sec",
+        *("loss", "masked_lm_loss", "masked_lm_accuracy"),
+        *("next_sentence_loss", "next_sentence_accuracy"),
+        *("gradient_norm", "learning_rate", "examples/sec", "global_step/sec"),
     }
     assert [*points["loss"]] == [4, 8]
     # Warm-up over 10 of 8 steps: the rate of update 4 is 4e-4.

@@ -26,16 +26,8 @@ def test_a_setting_is_summed_up_by_its_finished_trials(options):
     found = made_trials(options, {5e-5: [0.1, 0.4, 0.2, None], 3e-5: [0.7]})
     first, second = summarize(found, "f1")
     # The deviation of 1, 4, 2: mean 7/3, squares 42/9, over n - 1 = 2.
-    assert first == [
-        "5e-5",
-        "1",
-        "8",
-        0.2,
-        0.1,
-        0.4,
-        pytest.approx(math.sqrt(42 / 9 / 2) / 10),
-        "4 (1 failed)",
-    ]
+    deviation = pytest.approx(math.sqrt(42 / 9 / 2) / 10)
+    assert first == ["5e-5", "1", "8", 0.2, 0.1, 0.4, deviation, "4 (1 failed)"]
     assert second == ["3e-5", "1", "8", 0.7, 0.7, 0.7, None, "1"]
 
 

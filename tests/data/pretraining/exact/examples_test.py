@@ -124,15 +124,9 @@ def test_shares_of_more_than_all_masks_are_refused():
         PretrainingDataOptions(mask_token_prob=0.7, random_token_prob=0.4)
 
 
-DOCUMENTS = st.lists(
-    st.lists(
-        st.lists(st.integers(5, 29), min_size=1, max_size=12),
-        min_size=1,
-        max_size=8,
-    ),
-    min_size=1,
-    max_size=4,
-)
+SENTENCE = st.lists(st.integers(5, 29), min_size=1, max_size=12)
+DOCUMENT = st.lists(SENTENCE, min_size=1, max_size=8)
+DOCUMENTS = st.lists(DOCUMENT, min_size=1, max_size=4)
 
 
 @given(DOCUMENTS, st.integers(5, 40), st.integers(0, 99))

@@ -21,6 +21,7 @@ from tests.data.pretraining.support import recipe_of
 from tests.support.run_files import rows_in
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
+LINE = st.text(st.characters(exclude_characters="\n", codec="utf-8"))
 WRITTEN = ["in.txt", "out", "out.manifest.json", "vocab.txt"]
 
 
@@ -54,12 +55,7 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
     assert counts["masked"] == num_masked
 
 
-@given(
-    st.lists(
-        st.text(st.characters(exclude_characters="\n", codec="utf-8")),
-        max_size=8,
-    )
-)
+@given(st.lists(LINE, max_size=8))
 def test_only_blank_lines_part_documents(lines):
     with tempfile.TemporaryDirectory() as folder:
         vocab = pathlib.Path(folder, "vocab.txt")

@@ -182,15 +182,9 @@ def figures(rows):
     a, b, label = np.array(rows).T
     bins = range(0, 61, 6)
     return [
-        len(rows),
-        label.sum(),
-        a.sum(),
-        b.sum(),
-        (a * label).sum(),
-        (b * label).sum(),
-        *np.histogram(a, bins)[0],
-        *np.histogram(b, bins)[0],
-        *np.histogram(a + b, bins)[0],
+        *(len(rows), label.sum(), a.sum(), b.sum()),
+        *((a * label).sum(), (b * label).sum()),
+        *(n for x in (a, b, a + b) for n in np.histogram(x, bins)[0]),
     ]
 
 
