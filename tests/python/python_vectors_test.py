@@ -39,7 +39,7 @@ def test_vectors_of_words_are_those_of_the_program(
         options = {"whole_words": whole_words}
         wanted = extracted(three_layers, tmp_path, TEXTS, **options)
         got = golden_model.encode_words(TEXTS, **options)
-        for i, (words, vectors) in enumerate(got):
+        for i, (words, vectors) in zip(range(len(TEXTS)), got, strict=True):
             assert words == wanted[f"tokens_{i}"].tolist()
             rounding.assert_equal(vectors, wanted[f"vectors_{i}"][:, 0])
 
