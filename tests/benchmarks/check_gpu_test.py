@@ -153,13 +153,13 @@ def test_kernels_and_copies_are_summed_by_step():
     copy.stats.add(metadata_id=2, str_value="kind_src:device size:4000000 a:1")
     copy.stats.add(metadata_id=3, str_value="losses/Scatter")
     space.planes.add(name="/host:CPU").lines.add(name="python")
-    scatter = {"direction": "D2H", "operation": "losses/Scatter"}
+    copied = {"direction": "D2H", "operation": "losses/Scatter", "mb": 2.0}
     assert profile.read(space.planes, 2) == {
         "kernels": [
             {"name": "gemm", "ms": 3.0, "starts": 1.0},
             {"name": "MemcpyD2H", "ms": 0.5, "starts": 0.5},
         ],
-        "copies": [scatter | {"mb": 2.0, "number": 0.5}],
+        "copies": [copied | {"number": 0.5}],
     }
     assert "error" in profile.read([], 2)
 

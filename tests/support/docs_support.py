@@ -9,9 +9,16 @@ from tests.support.fork_server import ROOT
 MODULE = "bert"  # beside the programs, for `import bert`
 TOUR = ROOT / "modeling/README.md"
 TOUR_OF_TRAINING = ROOT / "training/README.md"
-PAGES = [TOUR, TOUR_OF_TRAINING, ROOT / "tests/goldens/README.md"]
-PAGES += [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-PAGES = sorted([*PAGES, *ROOT.glob("benchmarks/**/*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("benchmarks/**/*.md"),
+        TOUR,
+        TOUR_OF_TRAINING,
+        ROOT / "tests/goldens/README.md",
+    ]
+)
 
 
 def page_id(path):

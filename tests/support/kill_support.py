@@ -105,7 +105,8 @@ class Run:
         for path in self._events() - self._events_before:
             try:
                 for record in tfrecord.read_records(str(path)):
-                    last = max(last, tf.compat.v1.Event.FromString(record).step)
+                    event = tf.compat.v1.Event.FromString(record)
+                    last = max(last, event.step)
             except ValueError:
                 pass  # cut off by the kill
         return last
@@ -147,8 +148,14 @@ def twenty_one(number):
     They take 7 x 44 + 7 x 16 + 3 x 40 = 540 steps at most of a run that saves
     every 4.
     """
-    points = [after_steps(5, 44), while_saving, in_the_start_up]
-    points += [after_steps(5, 44), while_saving, after_steps(1, 40)]
+    points = [
+        after_steps(5, 44),
+        while_saving,
+        in_the_start_up,
+        after_steps(5, 44),
+        while_saving,
+        after_steps(1, 40),
+    ]
     return [(number, points[i % len(points)]) for i in range(21)]
 
 

@@ -60,8 +60,14 @@ LABELS = {
     "tagging": ("O", "B-PER", "I-PER"),
 }
 # Long and empty ones, and others than English.
-TEXTS = ["The man went to the store.", "", "to be or not to be " * 20]
-TEXTS += ["Caf\u00e9 \u4e2d\u6587 unaffable!", "\u200b", "a"]
+TEXTS = [
+    "The man went to the store.",
+    "",
+    "to be or not to be " * 20,
+    "Caf\u00e9 \u4e2d\u6587 unaffable!",
+    "\u200b",
+    "a",
+]
 
 
 def config_of(goldens, **changes):
@@ -126,7 +132,8 @@ def answer_of_card(version):
     code = card.split("```python")[2].split("```")[0]
     printed = []
     exec(
-        code.replace('"EXPORT_DIR/1"', repr(version)), {"print": printed.append}
+        code.replace('"EXPORT_DIR/1"', repr(version)),
+        {"print": printed.append},
     )
     return card, printed[0]
 

@@ -33,12 +33,24 @@ def test_all_of_a_question_is_there(tmp_path):
     answered = prediction("Ada wrote it.", "Ada", 0, **asked)
     page = write(tmp_path, (answered, QuestionScore(1.0, 1.0)))
     answer = {"text": "Ada", "probability": 0.75, "start": 0, "end": 3}
-    question = {"id": "q", "question": "Who wrote it?", "answer": answer}
-    question |= {"others": [{"text": "other", "probability": 0.25}]}
-    question |= {"diff": -3.25, "given": ["Ada", "Lovelace"]}
-    question |= {"exact": 1.0, "f1": 1.0}
-    paragraph = {"title": "Title", "context": "Ada wrote it."}
-    assert page.items == [paragraph | {"questions": [question]}]
+    assert page.items == [
+        {
+            "title": "Title",
+            "context": "Ada wrote it.",
+            "questions": [
+                {
+                    "id": "q",
+                    "question": "Who wrote it?",
+                    "answer": answer,
+                    "others": [{"text": "other", "probability": 0.25}],
+                    "diff": -3.25,
+                    "given": ["Ada", "Lovelace"],
+                    "exact": 1.0,
+                    "f1": 1.0,
+                }
+            ],
+        }
+    ]
     assert "<title>dev.json, step 7</title>" in page.text
 
 

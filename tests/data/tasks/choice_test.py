@@ -32,10 +32,15 @@ def test_swag_without_a_column_is_refused(tmp_path, missing):
 
 def test_codah_is_split_the_same_at_every_start(tmp_path):
     codah = get_task("codah", write_files(tmp_path, FOLDERS["codah"]))
-    assert {
+    starts = {
         name: [int(e.contexts[0].split()[1]) for e in codah.examples(name)]
         for name in ("train", "dev", "test")
-    } == {"train": [*range(8), *range(10, 18)], "dev": [8, 18], "test": [9, 19]}
+    }
+    assert starts == {
+        "train": [*range(8), *range(10, 18)],
+        "dev": [8, 18],
+        "test": [9, 19],
+    }
     assert next(codah.examples("test")) == ChoiceExample(
         "test-9", ["I 9"] * 4, ["run", "sit", "do", "am"], None
     )

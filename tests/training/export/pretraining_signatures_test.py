@@ -18,8 +18,10 @@ from training.export import saved_model
 from training.export.predictor import Predictor
 from training.runs import pretraining
 
-TEXTS = ["The man [MASK] to the [MASK].", "no mask \u4e2d", "[MASK]", ""]
-TEXTS.append("caf\u00e9[MASK][MASK]s")
+TEXTS = [
+    "The man [MASK] to the [MASK].",
+    *("no mask \u4e2d", "[MASK]", "", "caf\u00e9[MASK][MASK]s"),
+]
 LENGTH = 24
 
 

@@ -156,10 +156,11 @@ def test_nothing_changes_by_default(finished):
     assert functions == serving.signatures
     assert list(chosen)[0] == "serving_default"
     rows = functions["serving_default"].get_concrete_function()
-    assert {
+    specs = {
         spec.name: (spec.shape.as_list(), spec.dtype)
         for spec in tf.nest.flatten(rows.structured_input_signature)
-    } == dict.fromkeys(INPUTS, ([None, None], tf.int32))
+    }
+    assert specs == dict.fromkeys(INPUTS, ([None, None], tf.int32))
 
 
 @pytest.mark.all

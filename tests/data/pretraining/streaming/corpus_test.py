@@ -88,10 +88,11 @@ def test_blocks_have_the_documents_of_the_file(
 
 def test_a_block_ends_with_its_document(tmp_path):
     path = write(tmp_path / "a", "1\n1\n\n2\n2\n\n\n3\n")
-    assert [
+    cut = [
         (block.start, block.end, block.number, block.num_documents)
         for block in corpus.scan_file(path, 5).blocks
-    ] == [(0, 5, 0, 1), (5, 11, 1, 1), (11, 13, 2, 1)]
+    ]
+    assert cut == [(0, 5, 0, 1), (5, 11, 1, 1), (11, 13, 2, 1)]
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 5, 1 << 20])

@@ -182,8 +182,8 @@ def figures(rows):
     a, b, label = np.array(rows).T
     bins = range(0, 61, 6)
     return [
-        *(len(rows), label.sum(), a.sum(), b.sum()),
-        *((a * label).sum(), (b * label).sum()),
+        len(rows),
+        *(x.sum() for x in (label, a, b, a * label, b * label)),
         *(n for x in (a, b, a + b) for n in np.histogram(x, bins)[0]),
     ]
 
