@@ -206,8 +206,8 @@ def require_one_text(known: OfText) -> None:
             what = f"--{name}".replace("--vocab_sha256", "vocabulary")
             raise ValueError(
                 f"{' and '.join(owners.values())} do not have the same {what}, "
-                "so that their ids or labels mean other things; give what was "
-                "made with one --vocab_file and the same flags."
+                "so ids or labels differ in meaning; give the --vocab_file "
+                "of create_pretraining_data.py, and what the same flags made."
             )
 
 
