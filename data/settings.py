@@ -218,10 +218,7 @@ def _converted(field: Field, value: Any) -> Any:
         items, expected = value, f"a list, each item {expected}"
     if isinstance(items, list | tuple) and all(_is_a(kind, x) for x in items):
         return field.type(map(kind, items)) if field.item else kind(value)
-    raise ValueError(
-        f"--{field.key}={value!r:.60}; it must be {expected}, not a value of "
-        f"the type {type(value).__name__}."
-    )
+    raise ValueError(f"--{field.key}={value!r:.60}; it must be {expected}.")
 
 
 def _is_a(expected: type, value: Any) -> bool:

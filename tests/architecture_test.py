@@ -37,7 +37,7 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 9_346,
+    "data": 9_344,
     "training": 10_755,
     "modeling": 3_837,
     "studies": 1_370,

@@ -10,6 +10,7 @@ from data.pretraining.data_options import PretrainingDataOptions
 from data.records.feature_spec import NO_PAIR
 from data.storage import files, manifests
 
+_NUM_ROWS = 3
 _MAX_UNKNOWN_SHARE = 0.01
 _MIN_TEXT_SHARE = 0.8
 
@@ -85,7 +86,7 @@ def describe_rows(
 ) -> list[str]:
     """Returns the first three rows as text, for the log."""
     texts = []
-    for row in range(len(columns["input_ids"][:3])):
+    for row in range(min(_NUM_ROWS, len(columns["input_ids"]))):
         of_row = {name: values[row] for name, values in columns.items()}
         ids = of_row["input_ids"][of_row["input_mask"] == 1]
         tokens = " ".join(tokens_by_id[i] for i in ids)
