@@ -27,7 +27,7 @@ class PretrainingDataOptions(Settings, kw_only=False):
     max_predictions_per_seq: int = positive(
         20,
         "Most masked tokens of an example; about max_seq_length * "
-        "masked_lm_prob. --masking=dynamic takes run_pretraining.py's.",
+        "masked_lm_prob. With --masking=dynamic run_pretraining.py's counts.",
     )
     dupe_factor: int = positive(
         10,

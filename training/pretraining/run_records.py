@@ -157,7 +157,7 @@ def _are_pairs(paths: Sequence[str], flag: str, needed: bool | None) -> bool:
 
 
 def _labels(path: str) -> np.ndarray:
-    """The labels of a file's first whole records; none if it has no labels."""
+    """The labels of the first 1,000 whole records; none if they have none."""
     first = list(itertools.islice(tfrecord.whole_records(path), 1000))
     specs = [feature_spec.FeatureSpec(_LABELS, 1)]
     try:
