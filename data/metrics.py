@@ -36,8 +36,7 @@ def compute(
             f"{len(predicted)} predictions for {len(gold)} examples, expected "
             "one for each, and at least one."
         )
-    known = METRICS[kind]
-    return {name: float(known[name](gold, predicted)) for name in names}
+    return {x: float(METRICS[kind][x](gold, predicted)) for x in names}
 
 
 def check(names: Sequence[str], kind: str, labels: Sequence[str]) -> None:

@@ -28,10 +28,10 @@ _EXPECTED = {
 class Setting(NamedTuple):
     """Help and bounds of a field; see `setting`.
 
-    A value is at least `least`, `above` this value and at most `most` (which
-    comes with one of them), or one of `choices`. `flag` is the flag's name;
-    None = the field's. `parse` converts the flag's text, or Python's value in
-    its place, for types that absl does not know.
+    A value, or each of a list, is at least `least`, `above` this value and at
+    most `most` (which comes with one of them), or one of `choices`. `flag` is
+    the flag's name; None = the field's. `parse` converts the flag's text, or
+    Python's value in its place, for types that absl does not know.
     """
 
     help: str
@@ -112,9 +112,10 @@ class Settings:
     def __post_init__(self):
         for field in fields_of(type(self)):
             value = getattr(self, field.name)
-            if field.setting and not field.setting.holds(value):
+            values = value or () if field.item else [value]
+            if field.setting and not all(map(field.setting.holds, values)):
                 raise ValueError(
-                    f"--{field.flag}={value}; it must be "
+                    f"--{field.flag}={in_flag(value)}; it must be "
                     f"{field.setting.expected}."
                 )
         self._check()

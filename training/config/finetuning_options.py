@@ -97,12 +97,13 @@ class TrialOptions(shared.Options):
         "[new] Learning rates to try, for GLUE 5e-5,4e-5,3e-5,2e-5 (the "
         "paper's section 4.1); the best median over the seeds is taken.",
         flag="trial_learning_rates",
+        above=0,
     )
     epochs: tuple[float, ...] = setting(
-        (), "[new] Epochs to try, such as 2,3,4.", flag="trial_epochs"
+        (), "[new] Epochs to try, as 2,3,4.", flag="trial_epochs", above=0
     )
     batch_sizes: tuple[int, ...] = setting(
-        (), "[new] Batch sizes to try, such as 16,32.", flag="trial_batch_sizes"
+        (), "[new] Batch sizes to try.", flag="trial_batch_sizes", least=1
     )
 
     def _check(self) -> None:

@@ -22,7 +22,7 @@ from training.finetuning.metric_values import Results, flat, goodness
 from training.loop.checkpointing import CheckpointManager
 
 _RECORD = "best_checkpoint.json"
-_KEYS = ("metric", "value", "step", "history")
+_KEYS = ("metric", "value", "step", "history", "dev")
 
 
 class BestCheckpoint:
@@ -174,13 +174,9 @@ class BestCheckpoint:
         return stops
 
     def _require_same_dev(self) -> None:
-        before = self._record.get("dev", self._dev)
-        changed = []
-        for old, new in itertools.zip_longest(before, self._dev, fillvalue={}):
-            # An older version knew fewer facts.
-            known = {name: new.get(name) for name in old or new}
-            changed += manifests.changes(old, known)
-        if changed:
+        before = self._record["dev"]
+        pairs = itertools.zip_longest(before, self._dev, fillvalue={})
+        if changed := [x for pair in pairs for x in manifests.changes(*pair)]:
             raise ValueError(
                 f"{self._path}: the best weights were chosen on another dev "
                 f"set: {'; '.join(changed)}. Give that one, or another "

@@ -141,8 +141,7 @@ class TaskScorer:
 
 def _steps(which: str, manager: CheckpointManager) -> list[int]:
     """The steps that `which` names; refuses those without a checkpoint."""
-    there = manager.steps()
-    asked = there
+    there = asked = manager.steps()
     if which != "all":
         asked = sorted({int(step) for step in which.split(",")})
     if not there or {*asked} - {*there}:

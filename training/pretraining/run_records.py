@@ -25,8 +25,8 @@ from training.start import description, remembered, setup
 _LABELS, _ORDER = "next_sentence_labels", "sentence_order_prediction"
 # What a manifest says of the text's wordpieces and labels.
 _OF_TEXT = ("vocab_sha256", "do_lower_case", _ORDER)
-# Name in `_OF_TEXT` -> value -> who has it.
-OfText = dict[str, dict[Any, str]]
+# Each with its owner: names in `_OF_TEXT` and their values.
+OfText = list[tuple[str, Mapping[str, Any]]]
 # Flags without which the variables of a run's model are other ones.
 _OF_OBJECTIVE = ("objective", "generator_size")
 
@@ -188,9 +188,8 @@ def _check_manifests(
             if not options.skip_bad_records:
                 raise DamagedError(f"{lacks}; copy or write the file again.")
             logging.warning("--skip_bad_records: %s.", lacks)
-        for name in _OF_TEXT[: 2 + hold_pairs(opened)]:  # the last is of pairs
-            if (value := manifest["made_from"].get(name)) is not None:
-                known.setdefault(name, {}).setdefault(value, path)
+        count = 2 + hold_pairs(opened)  # the last is of pairs
+        known.append((path, of_text(manifest["made_from"], count)))
         require_one_text(known)
         if options.needs_ids and not _fits(opened, path, vocab):
             raise ValueError(
@@ -199,15 +198,22 @@ def _check_manifests(
             )
 
 
+def of_text(facts: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Returns those facts that are among the first `count` of `_OF_TEXT`."""
+    return {n: facts[n] for n in _OF_TEXT[:count] if n in facts}
+
+
 def require_one_text(known: OfText) -> None:
     """Refuses several vocabularies, cases or meanings of labels."""
-    for name, owners in known.items():
+    for name in _OF_TEXT:
+        owners = {x[name]: owner for owner, x in reversed(known) if name in x}
         if len(owners) > 1:
             what = f"--{name}".replace("--vocab_sha256", "vocabulary")
+            whose = " and ".join(reversed(owners.values()))
             raise ValueError(
-                f"{' and '.join(owners.values())} do not have the same {what}, "
-                "so ids or labels differ in meaning; give the --vocab_file "
-                "of create_pretraining_data.py, and what the same flags made."
+                f"{whose} do not have the same {what}, so ids or labels differ "
+                "in meaning; give the --vocab_file of "
+                "create_pretraining_data.py, and what the same flags made."
             )
 
 
@@ -279,8 +285,7 @@ def made_from(
         **options.objectives.arguments(options.objective),
     }
     if opened:
-        said = of_manifest(opened.paths[0])
-        facts |= {name: said[name] for name in _OF_TEXT if name in said}
+        facts |= of_text(of_manifest(opened.paths[0]), len(_OF_TEXT))
         checksum = hashlib.sha256()
         for path in opened.paths:
             checksum.update(f"{files.size(path)} ".encode())

@@ -194,19 +194,21 @@ class Run:
             weights=weights if step else start.origin["init_checkpoint"],
         ).write(folder, None)
 
-    def _vocabularies(self) -> run_records.OfText:
-        """The vocabularies of the command and of its folders."""
-        known, given = {}, self._options.vocab_file
+    def _known_of_text(self) -> run_records.OfText:
+        """What the command's vocabulary and folders say of its records."""
+        known, given = [], self._options.vocab_file
         if given:
-            vocab = vocabulary.load_vocab(given)
-            known[vocabulary.sha256(vocab)] = f"--vocab_file={given}"
-        for flag in ("output_dir", "continue_from"):
-            folder = self._options.find(flag)
-            facts = CheckpointManager(folder).made_from() if folder else {}
-            if checksum := facts.get("vocab_sha256"):
-                known.setdefault(checksum, f"--{flag}={folder}")
-        run_records.require_one_text(of_text := {"vocab_sha256": known})
-        return of_text
+            vocab = self._vocab or vocabulary.load_vocab(given)
+            facts = {"vocab_sha256": vocabulary.sha256(vocab)}
+            known.append((f"--vocab_file={given}", facts))
+        # A run in output_dir is compared when it resumes, see `made_from`.
+        for flag, count in (("output_dir", 1), ("continue_from", 2)):
+            if folder := self._options.find(flag):
+                facts = CheckpointManager(folder).made_from()
+                facts = run_records.of_text(facts, count)
+                known.append((f"--{flag}={folder}", facts))
+        run_records.require_one_text(known)
+        return known
 
     def _open_records(self) -> Records:
         """Opens and checks the records to train on and to be scored by."""
@@ -215,7 +217,7 @@ class Run:
         sizes = ["train_batch_size"] * options.do_train
         sizes += ["eval_batch_size"] * bool(options.do_eval or evaluates)
         devices.check_batch_sizes(options, sizes)
-        of_model = options, start.config, self._vocab, self._vocabularies()
+        of_model = options, start.config, self._vocab, self._known_of_text()
         if options.do_train:
             train = run_records.open_records(options.input_file, *of_model)
             text_size.log_size(options, train.count)

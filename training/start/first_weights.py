@@ -124,9 +124,8 @@ class FirstWeights:
     def prefix(self, output_dir: str) -> str:
         """Returns a checkpoint of the weights as they were loaded.
 
-        It is a prefix, or the folder of a Hugging Face model. A copy is written
-        to output_dir if the rows of the output layer were put into another
-        order.
+        It is a prefix, or the folder of a Hugging Face model; a copy in
+        output_dir if the rows of the output layer were put into another order.
         """
         if not self._is_reordered:
             return self._checkpoint.prefix

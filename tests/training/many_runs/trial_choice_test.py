@@ -87,6 +87,7 @@ def test_settings_times_seeds_each_in_its_folder(options):
     [
         ({"num_trials": 0}, "--num_trials=0; it must be at least 1"),
         ({"epochs": (2, 3, 2)}, "--trial_epochs=2,3,2 has a value twice"),
+        ({"batch_sizes": (16, 0)}, "--trial_batch_sizes=16,0; .* at least 1"),
     ],
 )
 def test_impossible_trials_are_refused(changes, message):

@@ -175,8 +175,12 @@ def test_another_run_continues_with_the_same_vocabulary(
     other = {"vocab_file": str(vocab_file), "objective": "left_to_right"}
     refused(third, "--objective=pretraining; give this", **other)
     other = reordered(vocab_file, tmp_path)
-    records = records_of(other, tmp_path, do_lower_case=False)
-    refused(third, "not have the same vocabulary", input_file=records)
+    for vocab, lower, what in (
+        (other, False, "vocabulary"),
+        (vocab_file, True, "--do_lower_case"),
+    ):
+        records = records_of(vocab, tmp_path, do_lower_case=lower)
+        refused(third, f"not have the same {what}", input_file=records)
 
 
 def test_records_of_another_vocabulary_are_refused_wherever_they_are_read(
