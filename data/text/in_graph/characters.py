@@ -173,7 +173,7 @@ def _tables(do_lower_case: bool) -> tuple[np.ndarray, ...]:
     basic = tokenization.BasicTokenizer(do_lower_case)
     characters = list(map(chr, range(0x110000)))
     classes = list(map(unicodedata.combining, characters))
-    _, ranks = np.unique(classes, return_inverse=True)
+    ranks = {x: rank for rank, x in enumerate(sorted(set(classes)))}
     entries = np.full(len(characters), _LETTER << 21, np.uint32)
     several = []
     for first in range(0, len(characters), 256):
@@ -189,13 +189,13 @@ def _tables(do_lower_case: bool) -> tuple[np.ndarray, ...]:
                 payload = len(several)
                 several += map(ord, made)
             kind += len(made) - 1
-            rank, case = int(ranks[i]), _case_of(character)
+            rank, case = ranks[classes[i]], _case_of(character)
             entries[i] = payload | kind << 21 | rank << 24 | case << 30
-    rows = entries.reshape(-1, 256)
-    blocks, block_of = np.unique(rows, axis=0, return_inverse=True)
+    blocks = [block.tobytes() for block in entries.reshape(-1, 256)]
+    starts = {block: 256 * i for i, block in enumerate(dict.fromkeys(blocks))}
     return (
-        (block_of.reshape(-1) * 256).astype(np.int32),
-        blocks.reshape(-1).view(np.int32),
+        np.array([starts[block] for block in blocks], np.int32),
+        np.frombuffer(b"".join(starts), np.int32),
         np.array(several, np.int32),
     )
 
