@@ -36,8 +36,7 @@ class DistillOptions(Settings):
             )
         for name in ("teacher_dir", "unlabeled_file"):
             # task.json keeps it for commands from other folders.
-            path = files.absolute(getattr(self, name))
-            object.__setattr__(self, name, path)
+            object.__setattr__(self, name, files.absolute(getattr(self, name)))
 
     @property
     def remembered(self) -> dict[str, Any]:

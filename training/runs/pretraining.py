@@ -375,20 +375,18 @@ def keep_vocabulary(
     """
     output_dir, vocab_file = options.train.output_dir, options.vocab_file
     try:
-        folder = os.path.dirname(vocab_file)
         tokens = vocabulary.read_tokens(vocab_file)
         vocab = {token.strip(): i for i, token in enumerate(tokens)}
         size, config_file = config.vocab_size, options.bert_config_file
         vocabulary.require_size(vocab, vocab_file, size, config_file)
-        settings = tokenizer_files.read_settings(folder)
+        settings = tokenizer_files.read_settings(os.path.dirname(vocab_file))
         names = {x.name for x in dataclasses.fields(settings)} & said.keys()
         settings = dataclasses.replace(settings, **{n: said[n] for n in names})
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return
-    kept = description.vocab_of(output_dir)
     path = os.path.join(output_dir, tokenizer_files.CONFIG)
-    vocabulary.write_vocab(kept, tokens)
+    vocabulary.write_vocab(description.vocab_of(output_dir), tokens)
     if settings.do_lower_case is not None:
         write_json(path, settings.to_dict())
     else:

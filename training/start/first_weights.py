@@ -81,8 +81,7 @@ class FirstWeights:
         )
         misshapen, left_out = self._report.misshapen.keys(), ()
         if misshapen:  # A head of another shape is random.
-            is_output = misshapen <= {*self._heads}
-            left_out = self._heads if is_output else others
+            left_out = self._heads if misshapen <= {*self._heads} else others
         self._loaded = [n for n in self._report.loaded if n not in left_out]
         self.untrained = [n for n in variables if n not in self._loaded]
         poolers = [n for n in self.untrained if n.startswith("bert/pooler/")]
