@@ -97,6 +97,7 @@ class BestCheckpoint:
         paths = [path for one in dev for path in one.paths]
         self._dev = [reuse.made_from(path) | dev_facts for path in paths]
         if self._record:
+            self._chosen()
             self._require_same_dev()
             self._forget_after(latest)
         if self._is_over(latest):
@@ -120,13 +121,7 @@ class BestCheckpoint:
         """
         if not self.metric:
             return self._finetuning.restore()
-        if not self._record:
-            raise ValueError(
-                f"--save_best={self.metric}: {self._output_dir} holds no "
-                f"{_RECORD}; train with this flag (--do_train), or leave it "
-                "out to use the last weights."
-            )
-        step = self._record["step"]
+        step = self._chosen()
         self._finetuning.load(self._best.prefix(step))
         logging.info(
             "Using the best weights, %s: %s = %.4f.",
@@ -134,11 +129,18 @@ class BestCheckpoint:
         )
         return step
 
-    def weights(self, step: int) -> str:
-        """Returns the prefix of the checkpoint with the weights of a step.
+    def _chosen(self) -> int:
+        """The step of the best weights; refuses a folder without them."""
+        if (step := self._record.get("step")) not in self._best.steps():
+            raise ValueError(
+                f"--save_best={self.metric}: {self._output_dir} holds no best "
+                f"weights. Remove {_RECORD}, if any, and train with this flag "
+                "(--do_train), or give --save_best= to use the last weights."
+            )
+        return step
 
-        For step 0, see `FirstWeights.prefix`.
-        """
+    def weights(self, step: int) -> str:
+        """The prefix of a step's weights; for 0, see `FirstWeights.prefix`."""
         if self.metric:
             return self._best.prefix(step)
         first = self._finetuning.first

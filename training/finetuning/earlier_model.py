@@ -51,8 +51,7 @@ def _log_new(trained: str, train: RecordFiles, scorer: TaskScorer) -> None:
     others = files.find_in(os.path.dirname(trained), "eval*.tf_record")
     known = learned.keys() | {x[1] for path in others for x in _rows(path)}
     sets = {scorer.task.train_sets[0]: train, **scorer.dev_files}
-    labels = reuse.made_from(trained).get("labels") or ()
-    has_same = [*labels] == [*scorer.task.labels]
+    has_same = reuse.made_from(trained).get("labels") == [*scorer.task.labels]
     for name, record_files in sets.items():
         rows = [*_rows(record_files.paths[0])]
         new = {i for i, row, _ in rows if row not in known}
@@ -93,6 +92,5 @@ def log(before: Results, scorer: TaskScorer) -> None:
     """Logs the metrics of each set that were scored before and after."""
     for set_name, old in before.items():
         new, names = scorer.results[set_name], scorer.task.metrics
-        told = [f"{name} {old[name]:.4f} -> {new[name]:.4f}" for name in names]
-        what = "before and after this training"
-        logging.info("%s, %s: %s", set_name, what, ", ".join(told))
+        told = ", ".join(f"{n} {old[n]:.4f} -> {new[n]:.4f}" for n in names)
+        logging.info("%s, before and after this training: %s", set_name, told)

@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+import shutil
 import types
 
 import numpy as np
@@ -264,8 +265,20 @@ def test_another_metric_than_the_folder_s_is_refused(tmp_path):
 
 
 def test_what_was_never_chosen_cannot_be_used(tmp_path):
-    with pytest.raises(ValueError, match="no best_checkpoint.json; train with"):
+    missing = "no best weights. Remove best_checkpoint.json, .* --save_best= "
+    with pytest.raises(ValueError, match=missing):
         choose_among(Number(tmp_path), [])[0].restore()
+    choose_among(Number(tmp_path), [0.9] * 6)[0].train(RECORDS)
+    shutil.rmtree(tmp_path / "best")
+    longer, seen = choose_among(Number(tmp_path, num_steps=8), [0.1] * 8)
+    for use in longer.restore, functools.partial(longer.train, RECORDS):
+        with pytest.raises(ValueError, match=missing):
+            use()
+    assert not seen  # it is refused before it trains
+    (tmp_path / "best_checkpoint.json").unlink()
+    again, seen = choose_among(Number(tmp_path, num_steps=8), [0.1] * 8)
+    assert again.train(RECORDS) == 7
+    assert seen == [7, 8]
 
 
 def test_a_damaged_record_is_refused(tmp_path):
