@@ -84,11 +84,10 @@ class QuestionScorer:
         null_score_diff_threshold that was used.
         """
         found, predictions = {}, list(self._predictions(outputs))
+        threshold = known_threshold(self._options, step)
         if self._options.find_null_threshold:
             found = self._find(predictions, step)
             threshold = found["best_f1_thresh"]
-        else:
-            threshold = known_threshold(self._options, step)
         scorer = Scorer(self._has_null)
         scored = [(x, self._score(scorer, x, threshold)) for x in predictions]
         others = ["metrics.json"] * self.has_answers
@@ -198,13 +197,14 @@ def known_threshold(options: SquadOptions, step: int) -> float:
     """Returns the flag's threshold, else the saved one, else the run's, else 0.
 
     --find_null_threshold saves one in output_dir. A warning is logged if that
-    one was found at another step than `step`, or with other flags. Without
-    version_2_with_negative, it is 0 unless the flag is given.
+    one was found at another step than `step`, or with other flags. Until a
+    command finds one, and without version_2_with_negative, it is 0.
     """
     given, output_dir = options.answers, options.output_dir
     if given.null_score_diff_threshold is not None:
         return given.null_score_diff_threshold
-    if not given.version_2_with_negative:
+    # Not a saved one: scores before and after it are compared.
+    if options.find_null_threshold or not given.version_2_with_negative:
         return 0.0
     if not (saved := read_threshold(output_dir)):
         found = description.find(output_dir)

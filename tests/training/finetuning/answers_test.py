@@ -97,6 +97,9 @@ def test_a_threshold_of_other_weights_is_a_warning(goldens, tmp_path, caplog):
     assert "with other" not in caplog.text
     assert answers.known_threshold(options, 24) == -0.5
     assert "with other weights or flags (global_step 1 -> 24)" in caplog.text
+    # A run that will find one is scored alike before and after.
+    finds = options.replace(find_null_threshold=True)
+    assert answers.known_threshold(finds, 24) == 0.0
 
 
 def test_questions_without_answers_are_not_scored(
