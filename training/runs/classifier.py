@@ -35,9 +35,10 @@ from training.start import description, setup
 from training.start.found_files import read_files
 from training.start.start import Start, check_outputs
 
+_OF_DEV = ("metrics.json", "dev_predictions.tsv", "errors.html")
 _RESULTS = (
-    *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
-    *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
+    *(*_OF_DEV, "eval_results.txt", "checkpoints.tsv"),
+    *("predictions.tsv", "test_results.tsv"),
 )
 # Flags that change how texts are read, and so the scores: in metrics.json.
 _MADE_WITH = ("do_lower_case", "never_split", "pooling", "document_context")
@@ -264,7 +265,7 @@ class Run:
             model.finish(
                 keeps_all=options.eval_checkpoints != "last",
                 do_predict=() if options.do_predict else task.answer_files,
-                do_eval=() if inputs.dev else ["dev_predictions.tsv"],
+                do_eval=() if inputs.dev else _OF_DEV,
             )
         return Outcome(step, scorer.results, weights)
 

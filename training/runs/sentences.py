@@ -147,7 +147,7 @@ class Run:
         results = evaluate(step, **best.note()) if dev else {}
         self._describe(best.weights(step))
         if options.do_train:
-            model.finish()
+            model.finish(do_eval=[] if dev else ["metrics.json"])
         return results
 
     def _records(

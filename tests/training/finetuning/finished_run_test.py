@@ -218,7 +218,8 @@ def test_what_shapes_the_training_is_warned_of(
     # The answers of the weights before are there, too.
     for name in ("predictions.tsv", "test_results.tsv"):
         assert f"{name} was written before step" in caplog.text
-    assert re.search("dev_predictions.tsv was .*--do_eval", caplog.text)
+    for name in ("dev_predictions.tsv", "metrics.json", "errors.html"):
+        assert re.search(f"{name} was .*--do_eval", caplog.text)
 
 
 def test_labels_without_a_row_in_a_dev_file_are_said(

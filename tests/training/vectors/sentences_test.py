@@ -92,7 +92,9 @@ def test_training_finds_the_right_texts(finished):
 
 
 @pytest.mark.all
-def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
+def test_a_stopped_run_ends_with_the_same_weights(
+    finished, goldens, tmp_path, caplog
+):
     folder = copied(finished, tmp_path)
     for path in (folder / "out").glob("model.ckpt-*"):
         if "ckpt-3." not in path.name:
@@ -103,6 +105,7 @@ def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
     sentences.run(options_of(goldens, folder, given=("loss",), **changes))
     last = "out/model.ckpt-10"
     assert_same_checkpoint(folder / last, finished[0] / last)
+    assert "metrics.json was written before step 10; --do_ev" in caplog.text
 
 
 def test_fewer_flags_answer_as_trained(finished, goldens, tmp_path):
