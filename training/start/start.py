@@ -86,8 +86,8 @@ class Start:
             point = self.manager.newest()
             began, own = point.settings, f"model.ckpt-{point.global_step}"
             for flag in filter(options.find, _ORIGINS):
-                now = self.origin.get(flag)
-                is_same = now == own or began.get(flag) in (None, now)
+                origins = own, began.get(flag)
+                is_same = not began or self.origin.get(flag) in origins
                 log = logging.info if is_same else logging.warning
                 log(NOT_USED, flag, self._folder)
             return

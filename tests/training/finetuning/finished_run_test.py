@@ -222,6 +222,19 @@ def test_what_shapes_the_training_is_warned_of(
         assert re.search(f"{name} was .*--do_eval", caplog.text)
 
 
+def test_a_model_that_is_not_used_is_said_of_a_run_from_random_weights(
+    goldens, tmp_path, finished_classifier, caplog
+):
+    shutil.copytree(finished_classifier, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "out/model.ckpt-6.resume.json"
+    point = json.loads(path.read_text())
+    del point["settings"]["init_checkpoint"]
+    del point["sha256"], point["index_sha256"]
+    path.write_text(json.dumps(point))
+    classifier.Run(options_of(goldens, tmp_path, do_train=False))
+    assert "--init_checkpoint is not used: " in caplog.text
+
+
 def test_labels_without_a_row_in_a_dev_file_are_said(
     run, tmp_path, finished_classifier, caplog
 ):
