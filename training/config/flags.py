@@ -72,9 +72,8 @@ def _define_flag(
         make, default = flags.DEFINE_string, ",".join(map(str, default))
     elif field.item and default is not None:
         default = list(default)
-    make(field.flag, default, *choices, meaning, module_name=title)
-    if is_required:
-        flags.mark_flag_as_required(field.flag)
+    how = {"module_name": title, "required": is_required}
+    make(field.flag, default, *choices, meaning, **how)
 
 
 def read(options_class: type, **values: Any) -> Any:
