@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from data.entities import entities_of
+from data.settings import typed
 from data.storage import files
 from training.export import litert_model
 from training.export.asking import PAIRS, fillings, listed, masked, named
@@ -36,6 +37,7 @@ _KINDS = {
 _METHODS = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
 
 
+@typed
 def load(
     folder: str,
     *,
@@ -55,11 +57,9 @@ def load(
       **options: see `modeling.load`, which also says what is refused. An export
         takes none.
     """
-    settings = {}
+    settings = {} if use_calibration else {"use_calibration": False}
     if max_seq_length is not None:
         settings["max_seq_length"] = max_seq_length
-    if not use_calibration:
-        settings["use_calibration"] = False
     return Model(os.fspath(folder), settings, options)
 
 
@@ -86,10 +86,10 @@ class Model(VectorMethods):
     ):
         self.folder, self._settings = folder, settings
         # Settings -> what computes by them. Each traces its graph once.
-        self._predictors: dict[tuple, Predictor | LiteAnswers] = {}
+        self._predictors: dict[str, Predictor | LiteAnswers] = {}
         if found := _export_of(folder):
             self._refuse_for_export(settings | options)
-            self._predictors[()], self.kind = found, found.kind
+            self._predictors[repr([])], self.kind = found, found.kind
             self._vectors = found
             return
         import modeling
@@ -97,7 +97,7 @@ class Model(VectorMethods):
 
         if files.exists(folder):
             folder = files.absolute(folder)  # its files are read later, too
-        self.loaded = loaded = modeling.load(folder, **options)
+        self.loaded = loaded = typed(modeling.load)(folder, **options)
         self.kind = loaded.kind
         self._vectors = TextVectors(loaded, settings.get("max_seq_length"))
 
@@ -257,7 +257,7 @@ class Model(VectorMethods):
             # Only our runs say whether they were trained on pairs.
             if (self.loaded.description or {}).get("is_pair") is None:
                 settings["is_pair"] = isinstance(texts[0], tuple | list)
-        key = tuple(sorted(settings.items()))
+        key = repr(sorted(settings.items()))
         if key not in self._predictors:
             self._refuse_for_export(settings)
             from training.export.loaded_model import signatures_of

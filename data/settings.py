@@ -203,6 +203,21 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
     return options_class(**given)
 
 
+def typed(function: Callable) -> Callable:
+    """Decorates a function: ValueError for a keyword of another type."""
+    # The last annotation is what it returns.
+    hints = function.__annotations__.items()
+    *fields, _ = ((name, hint, None) for name, hint in hints)
+    options = dataclasses.make_dataclass(function.__name__, fields)
+
+    @functools.wraps(function)
+    def checked(*arguments, **values):
+        make(options, values)
+        return function(*arguments, **values)
+
+    return checked
+
+
 def _converted(field: Field, value: Any) -> Any:
     """Converts a value to a field's type; refuses other types."""
     if field.setting and field.setting.parse:

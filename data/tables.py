@@ -17,10 +17,7 @@ def text_of(cell: Any) -> str:
 
 
 def aligned(rows: Sequence[Sequence[Any]]) -> str:
-    """Returns rows of cells as lines of a log.
-
-    The first column is aligned to the left, the others to the right.
-    """
+    """Returns rows as lines of a log: the first column left, others right."""
     rows = [[text_of(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []

@@ -32,8 +32,7 @@ class RowsReport:
     def __str__(self) -> str:
         parts = self.counts()
         if self.num_places:
-            share = 1 - self.num_tokens / self.num_places
-            parts.append(f"padding {share:.1%}")
+            parts.append(f"padding {1 - self.num_tokens / self.num_places:.1%}")
         if self.reused:
             parts.append("written by an earlier run")
         return ", ".join(parts)

@@ -41,8 +41,7 @@ def open_page(
 
         def add(group: Mapping[str, Any]) -> None:
             text = json.dumps(group, ensure_ascii=False).translate(_ESCAPES)
-            text = f"{next(separators)}\n{text}"
-            file.write(text.encode("utf-8", "replace"))
+            file.write(f"{next(separators)}\n{text}".encode("utf-8", "replace"))
 
         file.write(before.encode("utf-8", "replace"))
         yield add

@@ -249,8 +249,7 @@ def given_labels(labels: Iterable[Any]) -> tuple[str, ...]:
     check_labels(labels, "--labels")
     if len({*labels}) < len(labels):
         raise ValueError(
-            f"--labels={','.join(labels):.60} has a label twice; give each "
-            "once."
+            f"--labels={','.join(labels):.60} has a label twice; omit one."
         )
     return labels
 
@@ -343,8 +342,7 @@ def read_table(
         raise BadRow(*bad)
     if broken:
         logging.warning(
-            "%s: %d rows without %d columns are left out, the first is line "
-            "%d.",
+            "%s: %d rows without %d columns are left out; first is line %d.",
             *(path, len(broken), width, broken[0]),
         )
 

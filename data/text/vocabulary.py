@@ -104,10 +104,8 @@ def read_tokens(vocab_file: str) -> list[str]:
     read = _wordpieces if vocab_file.endswith(".json") else files.read_lines
     folder, name = os.path.split(vocab_file)
     tokens = list(read(vocab_file))
-    added = {}
-    if name in ("vocab.txt", FAST):
-        added = {x.id: x.token for x in added_tokens(folder)}
-    for place, token in sorted(added.items()):
+    added = added_tokens(folder) if name in ("vocab.txt", FAST) else ()
+    for place, token in sorted({(x.id, x.token) for x in added}):
         if place == len(tokens):
             tokens.append(token)
         there = [other.strip() for other in tokens[place : place + 1]]

@@ -9,7 +9,7 @@ threshold that gives the wanted size.
 """
 
 import collections
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from absl import logging
 from tensorflow_text.tools.wordpiece_vocab import (
@@ -23,7 +23,7 @@ from data.text.vocabulary import LearningOptions
 
 
 def count_words(
-    paths: Iterable[str], *, do_lower_case: bool, max_distinct: int = 2_000_000
+    paths: Sequence[str], *, do_lower_case: bool, max_distinct: int = 2_000_000
 ) -> collections.Counter[str]:
     """Counts the words of text files, as `BasicTokenizer` cuts them.
 
@@ -31,7 +31,6 @@ def count_words(
     are forgotten, with a warning. Raises FileNotFoundError if a file does not
     exist, ValueError if one is not UTF-8 or all of them hold no word.
     """
-    paths = list(paths)
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
     counts = collections.Counter()
     num_bytes = sum(map(files.size, paths))

@@ -67,8 +67,7 @@ class PairSet:
         ranks = np.empty(len(queries), np.int64)
         candidates = vectors[documents].T
         for start in range(0, len(queries), _AT_ONCE):
-            own = queries[start : start + _AT_ONCE]
-            cosines = vectors[own] @ candidates
+            cosines = vectors[queries[start : start + _AT_ONCE]] @ candidates
             for i, row in enumerate(cosines, start):
                 best = row[right[i]].max()
                 row[right[i]] = -np.inf

@@ -248,8 +248,8 @@ def _check(kind, num_labels, class_weights, feature_based, head):
     if num_labels < least or (kind == "regression" and num_labels != 1):
         raise ValueError(
             f"a {kind} task with {num_labels} labels; it must have "
-            f"{'1' if kind == 'regression' else f'{least} or more'}. Give a "
-            "table with rows of each label, or name its labels."
+            f"{'1' if kind == 'regression' else f'{least} or more'}. Give the "
+            "kind of its labels, or a table with rows of each, or name them."
         )
     are_right = kind in ("classification", "tagging")
     are_right &= all(0 < weight < math.inf for weight in class_weights)

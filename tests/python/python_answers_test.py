@@ -224,6 +224,9 @@ def check_wrong_settings(model):
             model.answer([("who?", "the man")], **{name: 10})
     with pytest.raises(ValueError, match="--n_best_size=0; it must be at lea"):
         model.answer([("who?", "the man")], n_best_size=0)
+    for name, value in ("max_seq_length", "64"), ("doc_stride", [1]):
+        with pytest.raises(ValueError, match=f"--{name}=.* a whole number"):
+            model.answer([("who?", "the man")], **{name: value})
     with pytest.raises(ValueError, match="must be greater than max_query_leng"):
         model.answer([("who?", "the man")], max_query_length=500)
 

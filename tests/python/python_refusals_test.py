@@ -44,6 +44,12 @@ def test_what_is_no_list_of_texts_is_refused(
         (lambda m: m.encode(["a"], pooling="none"), "call encode_words"),
         (lambda m: m.encode(["a"], pooling="sum"), "--pooling=sum; it must be"),
         (lambda m: m.encode(["a"], layers=(3,)), "there is no layer 3; the mo"),
+        (lambda m: m.encode(["a"], layers=(0.0,)), "there is no layer 0.0; t"),
+        (
+            lambda m: m.encode(["a"], layers=-1),
+            r"layers is -1, expected a list",
+        ),
+        (lambda m: m.attention("a", 0.0), "there is no layer 0.0; the model"),
         (
             lambda m: m.encode(["a"], layers=(-1, 0), layer_mix="separate"),
             "a vector of each layer; give concat or sum",
@@ -55,6 +61,7 @@ def test_what_is_no_list_of_texts_is_refused(
         (lambda m: m.fill_mask(["[MASK]"], top_k=0), "top_k is 0, expected 1"),
         (lambda m: m.fill_mask(["[MASK]"], top_k=2.0), "top_k is 2.0, expect"),
         (lambda m: m.fill_mask(["[MASK]"], top_k="2"), "top_k is '2', expect"),
+        (lambda m: m.fill_mask(["[MASK]"], top_k=[2]), r"top_k is \[2\], expe"),
         (
             lambda m: m.fill_mask(["[MASK]"], batch_size=None),
             "batch_size is None, expected 1, 2",
@@ -76,6 +83,28 @@ def test_an_encoder_answers_nothing(three_layers):
     for length in 2, 129:
         with pytest.raises(ValueError, match=f"={length}; it must be 3 to 128"):
             bert.load(three_layers, max_seq_length=length)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"max_seq_length": "8"}, "'8'; it must be a whole number"),
+        ({"max_seq_length": 8.0}, "8.0; it must be a whole number"),
+        ({"use_calibration": "no"}, "'no'; it must be True or False"),
+        ({"do_lower_case": "no"}, "'no'; it must be True or False"),
+        ({"vocab_file": 5}, "5; it must be a string"),
+    ],
+)
+def test_values_of_another_type_are_refused(three_layers, options, expected):
+    with pytest.raises(ValueError, match=f"--{min(options)}={expected}"):
+        bert.load(three_layers, **options)
+
+
+def test_labels_of_another_kind_are_refused(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "classification")
+    message = "regression task with . labels; .* Give the kind of its labels"
+    with pytest.raises(ValueError, match=message):
+        bert.load(str(tmp_path), kind="regression")
 
 
 def test_a_run_is_not_asked_as_a_model_of_another_kind(goldens, tmp_path):

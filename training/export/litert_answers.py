@@ -30,8 +30,7 @@ def load(path: str) -> "LiteAnswers":
     Raises ValueError if a file is damaged, or the runtime is not installed.
     """
     model = LiteModel(path)
-    path = os.path.join(model.folder, "task.json")
-    said = read_json(path, ("kind",), REMEDY)
+    said = read_json(os.path.join(model.folder, "task.json"), ("kind",), REMEDY)
     classes = {"tagging": _Tagger, "span": _Reader, "vectors": _Encoder}
     return classes.get(said["kind"], _Classifier)(model, said)
 

@@ -32,6 +32,7 @@ class LiteModel:
     """
 
     def __init__(self, path: str):
+        files.require_file(path, "LiteRT")
         self.folder, name = os.path.split(path)
         card = os.path.join(self.folder, CARD)
         self.card = json_files.read_json(card, ("files",), REMEDY)

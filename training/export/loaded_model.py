@@ -47,9 +47,9 @@ def signatures_of(
     if isinstance(top_k, float) or top_k not in (None, *range(1, most + 1)):
         raise ValueError(f"top_k is {top_k!r}, expected 1, 2, ... {most}.")
     described = describe(loaded, **settings)
-    check_length(described.max_seq_length, loaded.config, loaded.folder)
     if described.kind == "span":
         described.windows.check_room()
+    check_length(described.max_seq_length, loaded.config, loaded.folder)
     if described.kind in _PAIRS or getattr(described, "is_pair", False):
         require_pairs(loaded.config, f"{loaded.folder} ({described.kind})")
     return serving_of(loaded, described, use_calibration).signatures
@@ -94,8 +94,7 @@ def _usual(loaded: LoadedModel) -> dict[str, Any]:
     length = loaded.max_seq_length or most
     facts = {"task_name": kind, "kind": kind, "max_seq_length": length}
     if kind == "span":
-        facts |= dataclasses.asdict(WindowOptions())
-        facts |= dataclasses.asdict(AnswerOptions())
+        facts |= vars(WindowOptions()) | vars(AnswerOptions())
         facts["max_seq_length"] = min(facts["max_seq_length"], most)
     elif kind in KINDS:
         labels = loaded.labels or map(str, range(loaded.model.num_labels))

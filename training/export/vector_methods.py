@@ -173,6 +173,8 @@ class VectorMethods:
 
 def _mixed(layers: Sequence[int | str], layer_mix: str) -> dict[str, Any]:
     """The options of one vector of some layers; refuses several vectors."""
+    if isinstance(layers, str) or not isinstance(layers, Iterable):
+        raise ValueError(f"layers is {layers!r}, expected a list, as [-1].")
     if layer_mix == "separate" and len(layers) > 1:
         raise ValueError(
             "layer_mix is 'separate', which makes a vector of each layer; give "

@@ -60,8 +60,7 @@ def layer_rates(
             f"--trainable_layers={trainable}, but the model has {num_blocks}; "
             f"give {num_blocks} or less, or {ALL_LAYERS} for everything."
         )
-    is_electra = any(name.startswith("electra/") for name in names)
-    below_head = 2 if is_electra else 0
+    below_head = 2 if any(name.startswith("electra/") for name in names) else 0
     rates = {}
     for name in names:
         if name in blocks:

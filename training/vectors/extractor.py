@@ -31,7 +31,8 @@ def check_layer(
     `layer` counts blocks from 0, or from -1 at the end, or is `EMBEDDINGS`;
     `name` (of the argument) and `model` are for the error.
     """
-    if layer != EMBEDDINGS and layer not in range(-num_layers, num_layers):
+    known = EMBEDDINGS, *range(-num_layers, num_layers)
+    if isinstance(layer, float) or layer not in known:
         raise ValueError(
             f"{name}: there is no layer {layer!r}; {model} has {num_layers}: 0 "
             f"to {num_layers - 1}, or -1 (the last) to {-num_layers}."

@@ -174,8 +174,7 @@ class _Shard:
         self.counts["tokens"] += int(lengths.sum())
         self.counts["label_1"] += int(is_1.sum())
         if self._options.masking == "static":
-            ids = rows["input_ids"]
-            masked = self._masker.mask(ids, lengths, self._rng)
+            masked = self._masker.mask(rows["input_ids"], lengths, self._rng)
             rows |= masked._asdict()
             num_masked = np.count_nonzero(masked.masked_lm_weights)
             self.counts["masked"] += int(num_masked)

@@ -229,7 +229,7 @@ def test_a_label_that_is_no_line_is_refused_with_its_place(tsv, label):
     for name in "tsv", "conll":
         with pytest.raises(ValueError, match=f"--labels: the label .* {fault}"):
             get_task(name, task.data_dir, labels=["x", label])
-        with pytest.raises(ValueError, match="--labels=x,y,x has .* twice; gi"):
+        with pytest.raises(ValueError, match="--labels=x,y,x has .* twice; om"):
             get_task(name, task.data_dir, labels=["x", "y", "x"])
 
 

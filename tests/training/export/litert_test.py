@@ -330,6 +330,10 @@ def test_a_damaged_file_is_refused(wide, tmp_path):
     (tmp_path / "card.json").write_text("{")
     with pytest.raises(ValueError, match=f"card.json {message}"):
         bert.load(str(tmp_path))
+    with pytest.raises(
+        FileNotFoundError, match="no.tflite: no such LiteRT fil"
+    ):
+        bert.load(str(tmp_path / "no.tflite"))
 
 
 def test_a_missing_runtime_is_named(wide, monkeypatch):
