@@ -79,8 +79,7 @@ class MaskedLM(layers.Layer):
         loss_of = kernels.vocabulary_loss
         if in_parts:
             loss_of = kernels.vocabulary_loss_in_parts
-        labels = tf.cast(labels, tf.int32)
-        return loss_of(rows, embedding_table, bias, labels)
+        return loss_of(rows, embedding_table, bias, tf.cast(labels, tf.int32))
 
 
 @layers.registered

@@ -142,8 +142,11 @@ def max_seq_length_of(found: ModelFolder, config: BertConfig) -> int | None:
     """Returns the most wordpieces of a row; None = no file says it."""
     length = (found.description or {}).get("max_seq_length")
     said = read_max_seq_length(found.path)
-    # A file of a tokenizer may say more than the model has.
-    return length or (said and min(said, config.max_position_embeddings))
+    # In Hugging Face's folder others may have changed theirs since.
+    if said and (found.is_huggingface or not length):
+        # A file of a tokenizer may say more than the model has.
+        length = min(said, config.max_position_embeddings)
+    return length
 
 
 def _kind_of(found: ModelFolder, shapes: _Shapes) -> str:

@@ -25,8 +25,7 @@ def has_gpu() -> bool:
 
 def on_tpu() -> bool:
     """Returns whether operations are traced for a TPU."""
-    strategy = tf.distribute.get_strategy()
-    return isinstance(strategy, tf.distribute.TPUStrategy)
+    return isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 
 
 @contextlib.contextmanager

@@ -77,6 +77,11 @@ def test_conversions_keep_the_longest_text(goldens, tmp_path):
     convert(ours, theirs)
     assert vector_form.read_max_seq_length(theirs) == 20
     convert(theirs, again)
+    # What a run said is older than what their file says.
+    task = {"kind": "vectors", "weights": ".", "model": {}}
+    content = json.dumps(task | {"max_seq_length": 32})
+    (tmp_path / "b" / "task.json").write_text(content)
+    assert modeling.load(theirs).max_seq_length == 20
     assert VectorForm.find(again) == VectorForm(max_seq_length=20)
     assert modeling.load(again).max_seq_length == 20
 
