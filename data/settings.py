@@ -203,11 +203,11 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
     return options_class(**given)
 
 
+@functools.cache
 def typed(function: Callable) -> Callable:
     """Decorates a function: ValueError for a keyword of another type."""
     # The last annotation is what it returns.
-    hints = function.__annotations__.items()
-    *fields, _ = ((name, hint, None) for name, hint in hints)
+    *fields, _ = ((*hint, None) for hint in function.__annotations__.items())
     options = dataclasses.make_dataclass(function.__name__, fields)
 
     @functools.wraps(function)

@@ -144,8 +144,7 @@ def to_json(line: str, kind: str, answer: Any) -> str:
     the model's.
     """
     if not isinstance(answer, Mapping):
-        name = "entities" if kind == "tagging" else "fillings"
-        answer = {name: answer}
+        answer = {"entities" if kind == "tagging" else "fillings": answer}
     return json.dumps({"text": line, **answer}, ensure_ascii=False)
 
 
