@@ -151,12 +151,11 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
             f"layers 0 to {before - 1}, each once, or how many, 1 to {before}."
         )
     number_of = {str(old): str(new) for new, old in enumerate(layers)}
-    values = {}
-    for name, value in model.values.items():
-        found = _LAYER.search(name)
-        if not found or found.group() in number_of:
-            values[_LAYER.sub(lambda old: number_of[old.group()], name)] = value
-    model.values = values
+    model.values = {
+        _LAYER.sub(lambda old: number_of[old.group()], name): value
+        for name, value in model.values.items()
+        if number_of.keys() >= {*_LAYER.findall(name)}
+    }
     model.resize(num_hidden_layers=len(layers))
     logging.info(
         "Layers 0 to %d were layers %s of %d. Train the model before its use.",

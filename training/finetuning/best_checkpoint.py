@@ -72,7 +72,7 @@ class BestCheckpoint:
         train_files: RecordFiles | None,
         dev: Iterable[RecordFiles] = (),
         num_examples: int | None = None,
-        **dev_facts: str,
+        **dev_facts: Any,
     ) -> int:
         """Trains, resumes or, without records to train on, only loads.
 
@@ -181,8 +181,8 @@ class BestCheckpoint:
         if changed := [x for pair in pairs for x in manifests.changes(*pair)]:
             raise ValueError(
                 f"{self._path}: the best weights were chosen on another dev "
-                f"set: {'; '.join(changed)}. Give that one, or another "
-                "--output_dir."
+                f"set, or otherwise: {'; '.join(changed)}. Give what they were "
+                "chosen by, or another --output_dir."
             )
 
     def _value(self, entry: Mapping[str, Any]) -> float:

@@ -246,7 +246,8 @@ class Run:
         scorer = TaskScorer(model, task, inputs.dev)
         before = earlier_model.score(inputs.train, scorer)
         best, dev = self._best, inputs.dev.values()
-        step = best.train(model, scorer.write, inputs.train, dev)
+        rules = {"pooling": options.long_text.pooling}
+        step = best.train(model, scorer.write, inputs.train, dev, **rules)
         if options.eval_checkpoints != "last":
             scorer.compare(options.eval_checkpoints)
             step = best.restore()

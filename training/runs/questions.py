@@ -159,12 +159,12 @@ class Run:
     def finish(self) -> None:
         """Makes the records, trains and answers as asked."""
         options, scorer = self._options, self.scorer
-        train = dev = num_examples = None
+        train = dev = count = None
         if options.do_train:
             # The questions are not kept: they take 0.5 GB for SQuAD 2.0.
             train, report = self._records(self._questions(is_training=True))
             if not options.count_windows:
-                num_examples = report.num_examples
+                count = report.num_examples
         if scorer:
             dev, _ = self._records(scorer.questions)
         model = self.make_model()
@@ -172,8 +172,8 @@ class Run:
         def evaluate(step: int) -> Results:
             return {"dev": scorer.evaluate(model.outputs(dev), step)}
 
-        devs = filter(None, [dev])
-        step = self._best.train(model, evaluate, train, devs, num_examples)
+        devs, rules = filter(None, [dev]), vars(options.answers)
+        step = self._best.train(model, evaluate, train, devs, count, **rules)
         if options.do_predict:
             threshold = scorer.write(model.outputs(dev), step)
         else:

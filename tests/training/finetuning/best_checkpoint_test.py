@@ -346,6 +346,10 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     lost = later.replace(do_predict=False, eval_checkpoints="5,4,3")
     with pytest.raises(ValueError, match="with a checkpoint are 2, 4, 6; "):
         classifier.run(lost)
+    record["dev"][0]["pooling"] = "max"
+    (out / "best_checkpoint.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="or otherwise: pooling max -> mean"):
+        classifier.run(options)
 
 
 @pytest.mark.all

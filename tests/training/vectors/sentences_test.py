@@ -226,15 +226,12 @@ def test_the_best_weights_are_chosen_on_one_dev_set(
     further = f"{rows}{one}\t{other}\t1\n"  # of the same texts
     for changed in rows.replace("the", "store", 1), further:
         dev.write_text(changed)
-        with pytest.raises(ValueError, match="another dev set: .*--output_dir"):
+        with pytest.raises(ValueError, match="another dev set.*--output_dir"):
             sentences.run(options)
         assert path.read_text() == best
     dev.write_text(rows)
-    record = json.loads(best)
-    del record["dev"][0]["pairs_sha256"]  # by an older version
-    path.write_text(json.dumps(record))
     sentences.run(options)
-    assert json.loads(path.read_text()) == record
+    assert path.read_text() == best
 
 
 def test_scores_without_an_order_are_told(goldens, tmp_path, caplog):
