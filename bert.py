@@ -39,7 +39,7 @@ _METHODS = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
 
 @typed
 def load(
-    folder: str,
+    folder: str | os.PathLike,
     *,
     max_seq_length: int | None = None,
     use_calibration: bool = True,

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import pathlib
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_calls_that_do_not_fit_are_refused(golden_model, call, message):
 
 
 def test_an_encoder_answers_nothing(three_layers):
-    model = bert.load(three_layers, kind="encoder")
+    model = bert.load(folder=pathlib.Path(three_layers), kind="encoder")
     with pytest.raises(ValueError, match="kind encoder, but ask needs pretr"):
         model.ask(["a"])
     for length in 2, 129:
