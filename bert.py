@@ -123,7 +123,7 @@ class Model(VectorMethods):
           For each text, for each [MASK] in it, the likeliest wordpieces:
           `token`, and `score`, its probability.
         """
-        texts = masked(self._checked("fill_mask", texts))
+        texts = masked(self._checked("fill_mask", texts), self.loaded)
         settings = {} if top_k is None else {"top_k": top_k}
         answers = self._answers(texts, batch_size, **settings)
         pairs = zip(texts, answers, strict=True)

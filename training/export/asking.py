@@ -85,8 +85,16 @@ def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:
     return best | {"probabilities": by_label}
 
 
-def masked(texts: list[Any]) -> list[Any]:
-    """Returns texts that are to be filled in; each must have a [MASK]."""
+def masked(texts: list[Any], loaded: Any) -> list[Any]:
+    """Returns texts that are to be filled in; each must have a [MASK].
+
+    `loaded` is the model, which must see the words after it; None = an export.
+    """
+    if loaded and loaded.config.left_to_right:
+        raise ValueError(
+            f"{loaded.report.source} reads left to right: at a [MASK] it does "
+            "not see the words after it. Use encode, or load a masked LM."
+        )
     for number, text in enumerate(texts):
         if isinstance(text, str) and _MASK not in text:
             raise ValueError(

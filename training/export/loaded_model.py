@@ -31,18 +31,12 @@ def signatures_of(
     The model is not an encoder alone. `settings` are fields of its description,
     with other values than the model's run used, such as `top_k`. The
     signatures' names are in the table of `Serving`. Raises ValueError if a
-    setting for questions is unknown, a value is out of bounds, or the model
-    would fill masks without the words after them.
+    setting for questions is unknown or a value is out of bounds.
     """
     if loaded.kind == "span":
         known = names_of(WindowOptions) | names_of(AnswerOptions)
         names = ", ".join(sorted(known))
         check_names(settings, known, f"a model of the kind span takes {names}")
-    if loaded.kind == "pretraining" and loaded.config.left_to_right:
-        raise ValueError(
-            f"{loaded.report.source} reads left to right: at a [MASK] it does "
-            "not see the words after it. Use encode, or load a masked LM."
-        )
     top_k, most = settings.get("top_k"), loaded.config.vocab_size
     if isinstance(top_k, float) or top_k not in (None, *range(1, most + 1)):
         raise ValueError(f"top_k is {top_k!r}, expected 1, 2, ... {most}.")
