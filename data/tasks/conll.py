@@ -18,10 +18,9 @@ from data.tasks.rows import Column, Row
 from data.tasks.table_files import find_file
 from data.tasks.task import Task, register
 
-_NO_VALUE = "_"  # of CoNLL-U
 _TAG = re.compile(r"([BIESUL])-(.+)")
-# Other white space, such as a no-break space, can be part of a word.
-_SEPARATORS = " \t"
+# CoNLL-U has ranges (1-2) and empty nodes (1.1) beside numbered words.
+_NO_WORD = re.compile(r"\d+[-.]\d+")
 
 
 @register("conll")
@@ -97,32 +96,28 @@ class Conll(Task):
 
     def _read_any(self, set_name: str) -> Iterator[TaggingExample]:
         """Yields the sentences of a set without checking the labels."""
-        path = self._path(set_name)
-        for number, (document, words) in enumerate(self._sentences(path)):
-            yield TaggingExample(
-                f"{set_name}-{number}",
-                [row.cells[self.word] for row in words],
-                self._labels_of(words, set_name),
-                document,
-            )
+        sentences = self._sentences(self._path(set_name))
+        for number, (document, lines) in enumerate(sentences):
+            guid = f"{set_name}-{number}"
+            words = [row.cells[self.word] for row in lines]
+            labels = self._labels_of(lines, set_name)
+            yield TaggingExample(guid, words, labels, document)
 
     def _labels_of(self, words: list[Row], set_name: str) -> list[str] | None:
         """Returns the labels of a sentence; None if a test set has none."""
         column, first = self._label_column, words[0]
-        if set_name == "test" and (
-            len(first.cells) == 1
-            or not first.has(column)
-            or all(row.value(column) == _NO_VALUE for row in words)
-        ):
+        is_test = set_name == "test"
+        if is_test and (len(first.cells) == 1 or not first.has(column)):
             return None
-        labels = [row.text(column) for row in words]
-        if set_name != "test":
-            if first.place(column) == self.word:
-                first.fail(
-                    f"the label column {column} is that of the words; expected "
-                    "more columns, with tabs or spaces between."
-                )
-            rows.check_labels(labels, f"{first.path}, from line {first.line}")
+        labels = [row.value(column) for row in words]
+        if is_test:  # in CoNLL-U, _ means that there is no value
+            return None if {*labels} == {"_"} else to_bio(labels)
+        if first.place(column) == self.word:
+            first.fail(
+                f"the label column {column} is that of the words; expected "
+                "more columns, with tabs or spaces between."
+            )
+        rows.check_labels(labels, f"{first.path}, from line {first.line}")
         return to_bio(labels)
 
     def _sentences(self, path: str) -> Iterator[tuple[int, list[Row]]]:
@@ -131,7 +126,8 @@ class Conll(Task):
         lines = itertools.chain(files.read_lines(path), [""])
         for line, text in enumerate(lines, start=1):
             starts = text.startswith(self.document_start)
-            if starts or not text.strip(_SEPARATORS):
+            # Other white space, such as a no-break space, can be a word's.
+            if starts or not text.strip(" \t"):
                 if words:
                     yield document, words
                 words = []
@@ -139,9 +135,13 @@ class Conll(Task):
             elif not text.startswith(self.comments):
                 row = self._row(path, line, text, width)
                 width = len(row.cells)
-                # CoNLL-U has ranges and empty nodes beside numbered words.
-                if not self.word or row.cells[0].isdecimal():
+                if not self.word or row.cells[0] == str(len(words) + 1):
                     words.append(row)
+                elif not _NO_WORD.fullmatch(row.cells[0]):
+                    row.fail(
+                        f"the id is {row.cells[0]!r}, expected {len(words) + 1}"
+                        " (or as 1-2 or 1.1); a blank line ends a sentence."
+                    )
 
     def _row(self, path: str, line: int, text: str, width: int | None) -> Row:
         """Parses a line; raises ValueError if its width is different."""
@@ -162,7 +162,7 @@ class Conllu(Conll):
     """Labels of words in CoNLL-U; the default is universal parts of speech.
 
     As in the shared tasks, the words are the lines with ids 1, 2, 3. Ranges
-    (1-2) and empty nodes (1.1) are ignored.
+    (1-2) and empty nodes (1.1) are ignored; other ids are refused.
     """
 
     columns = (
