@@ -46,10 +46,7 @@ def test_what_is_no_list_of_texts_is_refused(
         (lambda m: m.encode(["a"], pooling="sum"), "--pooling=sum; it must be"),
         (lambda m: m.encode(["a"], layers=(3,)), "there is no layer 3; the mo"),
         (lambda m: m.encode(["a"], layers=(0.0,)), "there is no layer 0.0; t"),
-        (
-            lambda m: m.encode(["a"], layers=-1),
-            r"layers is -1, expected a list",
-        ),
+        (lambda m: m.encode(["a"], layers=-1), "layers is -1, expected a li"),
         (lambda m: m.attention("a", 0.0), "there is no layer 0.0; the model"),
         (
             lambda m: m.encode(["a"], layers=(-1, 0), layer_mix="separate"),

@@ -330,9 +330,7 @@ def test_a_damaged_file_is_refused(wide, tmp_path):
     (tmp_path / "card.json").write_text("{")
     with pytest.raises(ValueError, match=f"card.json {message}"):
         bert.load(str(tmp_path))
-    with pytest.raises(
-        FileNotFoundError, match="no.tflite: no such LiteRT fil"
-    ):
+    with pytest.raises(FileNotFoundError, match="no.tflite: no such LiteRT"):
         bert.load(str(tmp_path / "no.tflite"))
 
 
