@@ -48,7 +48,7 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
 
     def open_records(**changes):
         changed = options.replace(**changes)
-        return run_records.open_records(path, changed, config, {}, {})
+        return run_records.open_records(path, changed, config, {}, [])
 
     message = f"{path} has 1 of 337 records of its manifest"
     with pytest.raises(ValueError, match=f"^{message};.* --skip_bad_records"):

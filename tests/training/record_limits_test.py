@@ -96,7 +96,7 @@ def test_of_pretraining(goldens, tmp_path, feature, limit):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     options = make_options(goldens, tmp_path)
     refused(
-        lambda: run_records.open_records(path, options, config, {}, {}),
+        lambda: run_records.open_records(path, options, config, {}, []),
         feature,
         limit,
     )
