@@ -56,6 +56,8 @@ def load(
       use_calibration: whether to use what --calibrate has kept in the folder.
       **options: see `modeling.load`, which also says what is refused. An export
         takes none.
+
+    Raises ValueError for an argument of another type.
     """
     settings = {} if use_calibration else {"use_calibration": False}
     if max_seq_length is not None:
@@ -85,7 +87,8 @@ class Model(VectorMethods):
         self, folder: str, settings: dict[str, Any], options: dict[str, Any]
     ):
         self.folder, self._settings = folder, settings
-        # Settings -> what computes by them. Each traces its graph once.
+        # Settings, as text because some are lists -> what computes by them.
+        # Each traces its graph once.
         self._predictors: dict[str, Predictor | LiteAnswers] = {}
         if found := _export_of(folder):
             self._refuse_for_export(settings | options)

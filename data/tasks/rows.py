@@ -342,7 +342,7 @@ def read_table(
         raise BadRow(*bad)
     if broken:
         logging.warning(
-            "%s: %d rows without %d columns are left out; first is line %d.",
+            "%s: %d rows without %d columns are left out; the first: line %d.",
             *(path, len(broken), width, broken[0]),
         )
 

@@ -105,7 +105,7 @@ def read_tokens(vocab_file: str) -> list[str]:
     folder, name = os.path.split(vocab_file)
     tokens = list(read(vocab_file))
     added = added_tokens(folder) if name in ("vocab.txt", FAST) else ()
-    for place, token in sorted({(x.id, x.token) for x in added}):
+    for place, token in sorted({x.id: x.token for x in added}.items()):
         if place == len(tokens):
             tokens.append(token)
         there = [other.strip() for other in tokens[place : place + 1]]

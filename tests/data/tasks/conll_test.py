@@ -124,18 +124,17 @@ def test_a_wrong_line_is_an_error_with_its_place(conll, lines, message):
         list(conll(**{"valid.txt": lines}).examples("dev"))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
+def test_ids_of_words_count_from_1(conll):
+    for before, after, message in (
         ("\n2\t", "\nO2\t", "line 5: the id is 'O2', expected 2 .or as 1-2 or"),
         ("\n2\t", "\n\t", "line 5: the id is '', expected 2"),
         ("\n\n", "\n", "line 8: the id is '1', expected 4 .*blank line ends"),
-    ],
-)
-def test_ids_of_words_count_from_1(conll, before, after, message):
-    lines = CONLLU.replace(before, after)
-    with pytest.raises(ValueError, match=f"dev.conllu, {message}"):
-        list(conll(name="conllu", **{"dev.conllu": lines}).examples("dev"))
+    ):
+        task = conll(
+            name="conllu", **{"dev.conllu": CONLLU.replace(before, after)}
+        )
+        with pytest.raises(ValueError, match=f"dev.conllu, {message}"):
+            list(task.examples("dev"))
 
 
 def test_columns_that_are_not_there_are_an_error(conll):

@@ -73,7 +73,7 @@ def test_broken_and_empty_rows_are_left_out_where_asked_for_and_counted(
         (5, 4, ["3", "4"]),
     ]
     assert f"{path}: 3 rows without 2 columns are left out" in caplog.text
-    assert "; first is line 3." in caplog.text
+    assert "; the first: line 3." in caplog.text
 
 
 def test_an_empty_line_is_no_header(write):

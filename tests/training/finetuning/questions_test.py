@@ -224,6 +224,7 @@ def test_the_best_weights_are_kept_and_answer(
     found = run(goldens, tmp_path, do_train=True, eval_every_steps=1, **changes)
     assert found["metrics"]["global_step"] == 2
     assert found["best_checkpoint"]["value"] == 60.0
+    assert found["best_checkpoint"]["dev"][0]["max_answer_length"] == 30
     assert found["task"]["weights"] == "best/model.ckpt-2"
     (tmp_path / "metrics.json").unlink()
     assert run(goldens, tmp_path, **changes)["metrics"]["global_step"] == 2
