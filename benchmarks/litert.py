@@ -26,14 +26,15 @@ from data.tasks.examples import TextExample
 from data.vectors import retrieval
 from training import program
 from training.config import flags
-from training.export import litert_model
+from training.export import litert_answers, litert_model
 
 _TEXT = "He left, and it was good. "
 TEXTS = {"short": _TEXT, "long": _TEXT * 16}
 TURNS = 200
 _FIRST = (
-    "import json, sys, bert\n"
-    "bert.load(sys.argv[1])._predictors[()].answer(*json.loads(sys.argv[2]))"
+    "import json, sys\n"
+    "from training.export.litert_answers import load\n"
+    "load(sys.argv[1]).answer(*json.loads(sys.argv[2]))"
 )
 
 
@@ -65,7 +66,7 @@ def scores(model, said, data):
         found = retrieval.pair_set(map(TextExample, pairs, gold))
         return found.evaluate(model.encode(found.texts))
     if said["kind"] == "tagging":
-        tag = model._predictors[()].label_words
+        tag = litert_answers.load(model.folder).label_words
         return task.score(gold, [tag(x.words)[0] for x in examples])
     is_pair = said["is_pair"]
     texts = [(x.text_a, x.text_b) if is_pair else x.text_a for x in examples]
