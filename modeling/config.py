@@ -292,15 +292,15 @@ def label_names(values: Mapping[str, Any], path: str) -> list[str]:
     """Returns the names in `id2label`, in the order of the ids; [] = none.
 
     There is a name for each row of the output layer. Raises ValueError if
-    `id2label` does not map ids to names.
+    `id2label` does not map the ids from 0 to names.
     """
     names = values.get("id2label") or {}
     try:
-        return [str(names[i]) for i in sorted(names, key=int)]
-    except (TypeError, ValueError):
+        return [str(names[str(i)]) for i in range(len(names))]
+    except (TypeError, KeyError):
         raise ValueError(
-            f"{path}: id2label is {names!r}; expected an object of ids and "
-            'names, such as {"0": "no", "1": "yes"}. Correct the file.'
+            f"{path}: id2label is {names!r}; expected an object of the ids "
+            'from 0 and names, as {"0": "no", "1": "yes"}. Correct the file.'
         ) from None
 
 

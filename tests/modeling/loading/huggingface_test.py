@@ -104,6 +104,15 @@ def test_the_names_of_choices_are_counted(goldens, tmp_path):
         labels_of("no", "yes", num_choices=4)
 
 
+@pytest.mark.parametrize("names", [{"0": "no", "2": "yes"}, ["no", "yes"], 2])
+def test_labels_that_have_not_the_ids_from_0_are_refused(
+    goldens, tmp_path, names
+):
+    write_huggingface(goldens, tmp_path, id2label=names)
+    with pytest.raises(ValueError, match="config.json: id2label .*Correct the"):
+        modeling.load(tmp_path)
+
+
 def test_kinds_are_those_of_the_objectives():
     assert {*huggingface.TASKS} == {*tasks.KINDS}
 
