@@ -22,6 +22,7 @@ from tests.modeling.keras_support import (
     sequential,
 )
 from tests.support import fork_server, rounding
+from tests.support.tiers import rare
 
 BFLOAT16 = {"dtype": "mixed_bfloat16"}
 
@@ -148,17 +149,11 @@ def test_a_mix_needs_all_layers(bert):
 @pytest.mark.parametrize(
     ("make", "inputs", "settings", "options"),
     [
-        pytest.param(functional, BATCH, {}, {}, marks=pytest.mark.all),
+        rare(functional, BATCH, {}, {}),
         (Classifier, BATCH, {}, {"run_eagerly": True}),
-        pytest.param(
-            *(Classifier, BATCH, BFLOAT16, {"jit_compile": True}),
-            marks=pytest.mark.all,
-        ),
-        pytest.param(sequential, IDS, BFLOAT16, {}, marks=pytest.mark.all),
-        pytest.param(
-            *(Classifier, BATCH, {"gradient_checkpointing": True}, {}),
-            marks=pytest.mark.all,
-        ),
+        rare(Classifier, BATCH, BFLOAT16, {"jit_compile": True}),
+        rare(sequential, IDS, BFLOAT16, {}),
+        rare(Classifier, BATCH, {"gradient_checkpointing": True}, {}),
     ],
     ids=["functional", "eager", "xla", "sequential", "recomputed"],
 )

@@ -11,6 +11,7 @@ from modeling import BertModel, PretrainingModel, TaskModel
 from tests.modeling.objectives.numpy_model import with_weights
 from tests.support import rounding
 from tests.support.small_model import SMALL
+from tests.support.tiers import rare
 
 CONFIG = dataclasses.replace(SMALL, num_hidden_layers=2, intermediate_size=24)
 LEFT_TO_RIGHT = dataclasses.replace(CONFIG, left_to_right=True)
@@ -102,29 +103,20 @@ def assert_same(kind, batch, **options):
 
 @pytest.mark.parametrize("config", [CONFIG, LEFT_TO_RIGHT])
 @pytest.mark.parametrize(
-    "kind",
-    [
-        *("pretraining", "classification"),
-        pytest.param("choice", marks=pytest.mark.all),
-    ],
+    "kind", ["classification", rare("pretraining"), rare("choice")]
 )
 def test_logits_loss_and_gradients_are_the_same(kind, config):
     assert_same(kind, make_batch(kind), config=config)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["pretraining", pytest.param("classification", marks=pytest.mark.all)],
-)
+@pytest.mark.all
+@pytest.mark.parametrize("kind", ["pretraining", "classification"])
 @pytest.mark.parametrize(
     "options",
     [
         {"gradient_checkpointing": True, "seed": SEED},
-        pytest.param(
-            {"jit_compile": True, "config": LEFT_TO_RIGHT},
-            marks=pytest.mark.all,
-        ),
-        pytest.param({"dtype": "mixed_bfloat16"}, marks=pytest.mark.all),
+        {"jit_compile": True, "config": LEFT_TO_RIGHT},
+        {"dtype": "mixed_bfloat16"},
     ],
     ids=lambda options: next(iter(options)),
 )
@@ -132,7 +124,7 @@ def test_so_they_are_however_it_is_computed(kind, options):
     assert_same(kind, make_batch(kind), **options)
 
 
-@pytest.mark.parametrize("length", [pytest.param(1, marks=pytest.mark.all), 2])
+@pytest.mark.parametrize("length", [rare(1), 2])
 def test_short_rows_are_no_exception(length):
     assert_same("pretraining", make_batch("pretraining", length))
 

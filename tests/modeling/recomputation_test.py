@@ -11,6 +11,7 @@ from modeling import PretrainingModel
 from tests.modeling.objectives.conformance_support import make_batch
 from tests.support import rounding
 from tests.support.small_model import SMALL
+from tests.support.tiers import rare
 
 CONFIG = dataclasses.replace(
     SMALL,
@@ -59,12 +60,12 @@ FROZEN = {
 @pytest.mark.parametrize(
     ("dtype", "jit_compile", "frozen"),
     [
-        pytest.param("mixed_bfloat16", False, "pooler", marks=pytest.mark.all),
+        rare("mixed_bfloat16", False, "pooler"),
         ("float32", False, "part"),
-        pytest.param("float32", False, "blocks", marks=pytest.mark.all),
+        rare("float32", False, "blocks"),
         # XLA compiles for half a minute.
-        pytest.param("float32", True, "pooler", marks=pytest.mark.all),
-        pytest.param("float32", True, "block", marks=pytest.mark.all),
+        rare("float32", True, "pooler"),
+        rare("float32", True, "block"),
     ],
 )
 def test_gradients_are_the_same(dtype, jit_compile, frozen):

@@ -47,6 +47,7 @@ def test_the_package_gives_its_classes_when_they_are_asked_for():
         modeling.Bert  # noqa: B018
 
 
+@pytest.mark.all
 def test_a_keras_model_takes_strings(original, tmp_path, monkeypatch):
     monkeypatch.chdir(original.parent)
     run_code("takes strings:")

@@ -14,6 +14,7 @@ from tests.support.kill_support import (
     while_saving,
 )
 from tests.support.pretraining_support import RECORDS, assert_same_checkpoint
+from tests.support.tiers import rare
 
 pytestmark = pytest.mark.alone
 
@@ -45,7 +46,7 @@ INTERRUPTIONS = (
 
 @pytest.mark.parametrize(
     "interruptions",
-    [INTERRUPTIONS[0], pytest.param(INTERRUPTIONS[1], marks=pytest.mark.all)],
+    [INTERRUPTIONS[0], rare(INTERRUPTIONS[1])],
     ids=["training", "elsewhere"],
 )
 def test_an_interrupted_run_ends_with_the_same_weights(

@@ -8,9 +8,10 @@ import pytest
 from tests.support import rounding
 from tests.support.fork_server import run_golden
 from tests.support.run_files import cells_in, results_in
+from tests.support.tiers import rare
 
 # MRPC is scored in untrimmed batches; program_export_test has trimmed ones.
-TASKS = ["CoLA", pytest.param("MRPC", marks=pytest.mark.all), "MNLI"]
+TASKS = [*map(rare, ("CoLA", "MRPC")), "MNLI"]
 
 
 def run(goldens, task, output_dir, *flags, code=0):

@@ -6,6 +6,7 @@ import tensorflow as tf
 from tests.support import fork_server
 from tests.support.pretraining_support import RECORDS, command, refused
 from tests.support.run_files import examples_in, write_messages
+from tests.support.tiers import rare
 from training.loop.steps import TrainSteps
 
 
@@ -46,9 +47,7 @@ def test_out_of_memory_tells_what_did_not_fit_or_would(options, monkeypatch):
     refused(options, message)
 
 
-@pytest.mark.parametrize(
-    "accumulated", [1, pytest.param(2, marks=pytest.mark.all)]
-)
+@pytest.mark.parametrize("accumulated", [1, rare(2)])
 def test_an_id_that_only_a_late_record_has(
     options, goldens, tmp_path, accumulated
 ):

@@ -11,6 +11,7 @@ from tests.data.pretraining.support import recipe_of
 from tests.support.pretraining_support import RECORDS, read_all, refused
 from tests.support.records_support import write_examples
 from tests.support.run_files import points_in, results_in
+from tests.support.tiers import rare
 from training.runs import pretraining
 
 UNREAD = ("bert/pooler/", "cls/seq_relationship/")
@@ -84,8 +85,7 @@ def assert_only_pairs_stay(saved, init):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "accumulation"),
-    [("adamw", 1), pytest.param("lamb", 2, marks=pytest.mark.all)],
+    ("optimizer", "accumulation"), [("adamw", 1), rare("lamb", 2)]
 )
 def test_masked_lm_alone_is_trained_and_measured(
     goldens, tmp_path, options, no_pairs, accumulation, optimizer

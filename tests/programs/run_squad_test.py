@@ -49,6 +49,7 @@ def answered(goldens, tmp_path_factory):
     return folder, done.stderr
 
 
+@pytest.mark.all
 def test_an_export_is_of_the_model_as_it_is_made(answered, goldens):
     flags = "--do_export", "--export_dir=unused", "--n_best_size=3"
     done = run(goldens, answered[0], *flags, code=1)

@@ -25,6 +25,7 @@ from tests.support.serving_support import (
     predictions_of,
     rows_of,
 )
+from tests.support.tiers import rare
 from tests.training import squad_support
 from training.config.run_options import ExportOptions
 from training.export import saved_model
@@ -92,9 +93,9 @@ def test_fillings_are_the_program_s(pretrained, released, options, tmp_path):
     ("kind", "is_pair"),
     [
         ("classification", True),
-        ("multilabel", False),
-        pytest.param("regression", False, marks=pytest.mark.all),
-        pytest.param("choice", False, marks=pytest.mark.all),
+        rare("multilabel", False),
+        rare("regression", False),
+        rare("choice", False),
     ],
 )
 def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):

@@ -6,6 +6,7 @@ import pytest
 import bert
 from tests.support import rounding
 from tests.support.serving_support import TEXTS
+from tests.support.tiers import rare
 from tests.support.vectors_support import extracted
 
 
@@ -13,10 +14,7 @@ from tests.support.vectors_support import extracted
     "vectors",
     [
         {"pooling": "cls", "layers": (-1, 0, "embeddings")},
-        pytest.param(
-            {"pooling": "max", "layers": (-2, -1), "layer_mix": "sum"},
-            marks=pytest.mark.all,
-        ),
+        rare({"pooling": "max", "layers": (-2, -1), "layer_mix": "sum"}),
     ],
 )
 def test_vectors_are_those_of_the_program(

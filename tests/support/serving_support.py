@@ -132,8 +132,7 @@ def answer_of_card(version):
     code = card.split("```python")[2].split("```")[0]
     printed = []
     exec(
-        code.replace('"EXPORT_DIR/1"', repr(version)),
-        {"print": printed.append},
+        code.replace('"EXPORT_DIR/1"', repr(version)), {"print": printed.append}
     )
     return card, printed[0]
 

@@ -9,6 +9,7 @@ from data.records import feature_spec, input_pipeline, length_batches, reading
 from data.records.damage import naming_damage
 from data.records.input_pipeline import Shard
 from tests.support.records_support import write_examples
+from tests.support.tiers import rare
 
 SPECS = (
     feature_spec.FeatureSpec("x", 2),
@@ -208,7 +209,7 @@ def shards_of(make, count):
     return [sum(rows, []) for rows in zip(*parts, strict=True)]
 
 
-@pytest.mark.parametrize("seen", [24, 150])
+@pytest.mark.parametrize("seen", [24, rare(150)])
 def test_workers_with_fewer_files_cut_the_batches_of_one(files, seen):
     def make(shard):
         options = {"batch_size": 12, "first_example": seen, "shard": shard}

@@ -8,6 +8,7 @@ from data.finetuning.feature_options import feature_specs
 from data.records import input_pipeline, length_batches
 from data.records.input_pipeline import WHOLE, Shard
 from tests.support.classifier_support import write_records
+from tests.support.tiers import rare
 
 SEQ_LENGTH = 128
 
@@ -103,7 +104,7 @@ def test_choices_are_cut_alike(exact, length):
 
 
 @pytest.mark.parametrize("group", [False, True])
-@pytest.mark.parametrize("batch_size", [8, 100])
+@pytest.mark.parametrize("batch_size", [8, rare(100)])
 def test_each_pass_holds_every_example_once(files, group, batch_size):
     options = {"batch_size": batch_size, "group_by_length": group}
     numbers, _ = stream(files, -(-3 * 67 // batch_size), **options)
@@ -160,7 +161,7 @@ def example_lengths(files):
     return batch["input_mask"].numpy().sum(axis=1)
 
 
-@pytest.mark.parametrize("seen", [72, 400])
+@pytest.mark.parametrize("seen", [72, rare(400)])
 def test_any_batch_can_be_resumed_at(files, seen):
     whole, _ = stream(files, seen // 8 + 20, group_by_length=True)
     resumed, _ = stream(files, 20, group_by_length=True, first_example=seen)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import strategies
 
 from data.text import tokenization
+from tests.support.tiers import rare
 
 # What the rules treat apart: white space of all kinds, control characters,
 # joiners, ideographs, combining marks, sigmas, punctuation.
@@ -54,9 +55,7 @@ ADDED_LATER = {0xE, 0x10E, 0x112, 0x11B, 0x11F, 0x134, 0x1E0, 0x1E4}
 PLANES = [{0, 1, 2, 3, 14}, {*range(4, 14), 15, 16}]
 
 
-@pytest.mark.parametrize(
-    "planes", [PLANES[0], pytest.param(PLANES[1], marks=pytest.mark.all)]
-)
+@pytest.mark.parametrize("planes", [PLANES[0], rare(PLANES[1])])
 @pytest.mark.parametrize("casing", ["uncased", "cased"])
 def test_equals_the_original_on_every_code_point(goldens, casing, planes):
     tokenizer = tokenization.BasicTokenizer(do_lower_case=casing == "uncased")

@@ -5,6 +5,7 @@ from matplotlib import image
 from matplotlib.axes import Axes
 
 from data.vectors import attention_picture
+from tests.support.tiers import rare
 
 
 def attention_of(num_heads, size):
@@ -63,10 +64,7 @@ def test_all_heads_on_a_page(tmp_path):
     assert counts[5] == 0
 
 
-@pytest.mark.parametrize(
-    ("num_heads", "size"),
-    [(12, 2), (1, 2), pytest.param(1, 128, marks=pytest.mark.all)],
-)
+@pytest.mark.parametrize(("num_heads", "size"), [(12, 2), (1, 2), rare(1, 128)])
 def test_any_length_gives_a_page_of_bearable_size(tmp_path, num_heads, size):
     pixels = draw(tmp_path / "page.png", num_heads, ["[CLS]"] * size)
     assert 200 < min(pixels.shape[:2]) <= max(pixels.shape[:2]) < 5000

@@ -23,6 +23,7 @@ from tests.modeling.objectives.conformance_support import (
 )
 from tests.support import fork_server, rounding
 from tests.support.small_model import SMALL
+from tests.support.tiers import rare
 from training.inference import Evaluator
 from training.loop import steps
 from training.loop.trainer import Trainer
@@ -30,14 +31,11 @@ from training.loop.trainer import Trainer
 # Objectives with their own options, where these change the arithmetic.
 DRAWN = ("left_to_right", {"num_predicted_positions": 3})
 CASES = [*((name, {}) for name in OBJECTIVES), DRAWN]
-RARE = (DRAWN, ("replaced_tokens", {}))
+RARE = (DRAWN, ("left_to_right", {}), ("replaced_tokens", {}))
 each_case = pytest.mark.parametrize(("name", "options"), CASES)
 each_run = pytest.mark.parametrize(
     ("name", "options"),
-    [
-        pytest.param(*case, marks=pytest.mark.all) if case in RARE else case
-        for case in CASES
-    ],
+    [rare(*case) if case in RARE else case for case in CASES],
 )
 
 
@@ -159,14 +157,8 @@ def test_bfloat16_follows_float32(name, options):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        DRAWN,
-        # Without dropout only replaced_tokens draws anything.
-        *(pytest.param(*case, marks=pytest.mark.all) for case in CASES[:-1]),
-    ],
-)
+@pytest.mark.all
+@each_case  # without dropout only replaced_tokens draws, and DRAWN
 def test_xla_draws_what_is_drawn_without_it(name, options):
     model = make_model(name, options)
     batch = make_batch(objectives.get(name))

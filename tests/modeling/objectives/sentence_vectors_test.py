@@ -9,6 +9,7 @@ import tensorflow as tf
 from modeling import SentenceEncoder, VectorForm
 from tests.support import fork_server
 from tests.support.small_model import SMALL
+from tests.support.tiers import rare
 
 ROWS = 4
 
@@ -68,10 +69,7 @@ def test_an_empty_row_has_a_vector_of_zeros():
     assert not make_model().vectors(batch)[1].numpy().any()
 
 
-@pytest.mark.parametrize(
-    ("num_parts", "frozen"),
-    [pytest.param(2, False, marks=pytest.mark.all), (4, True)],
-)
+@pytest.mark.parametrize(("num_parts", "frozen"), [rare(2, False), (4, True)])
 def test_cached_gradients_are_those_of_the_whole_batch(num_parts, frozen):
     results = []
     for parts in (1, num_parts):
@@ -84,6 +82,7 @@ def test_cached_gradients_are_those_of_the_whole_batch(num_parts, frozen):
     assert np.abs(gradients).max() > 1e-3
 
 
+@pytest.mark.all
 def test_both_passes_of_cached_gradients_drop_the_same():
     # With another draw, the gradient would not be that of the loss.
     config = dataclasses.replace(SMALL, hidden_dropout_prob=0.3)

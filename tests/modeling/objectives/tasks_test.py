@@ -14,6 +14,7 @@ from tests.modeling.objectives import tasks_support
 from tests.modeling.objectives.tasks_support import LABELS
 from tests.support import rounding
 from tests.support.model_folder_support import variables_of
+from tests.support.tiers import rare
 
 LENGTHS = [5, 3, 7, 1, 6]
 SEQ_LENGTH = 12
@@ -107,7 +108,7 @@ def test_losses_scores_and_predictions_equal_numpy(task_model, kind):
     [
         ("classification", "linear", ""),
         ("choice", "linear", ""),
-        ("choice", "bilstm", ""),
+        rare("choice", "bilstm", ""),
         ("choice", "mean", ""),
         ("tagging", "linear", ""),
         ("tagging", "linear", "weighted_all"),
@@ -162,7 +163,7 @@ def test_a_batch_without_a_label_has_loss_0(task_model):
     np.testing.assert_array_equal(metrics["accuracy"], [0, 0])
 
 
-@pytest.mark.parametrize("kind", ["choice", "tagging"])
+@pytest.mark.parametrize("kind", [rare("choice"), "tagging"])
 def test_a_bilstm_stands_before_the_linear_layer(task_model, kind):
     model, batch = task_model(kind, head="bilstm"), make_batch(kind)
     ids, mask, segments = texts_of(batch)
@@ -248,7 +249,7 @@ def test_a_tenth_of_the_heads_input_is_dropped_in_training(config):
 
 @pytest.mark.parametrize(
     ("kind", "head"),
-    [("choice", "linear"), ("tagging", "linear"), ("tagging", "bilstm")],
+    [*(("choice", "linear"), ("tagging", "linear")), rare("tagging", "bilstm")],
 )
 def test_sixteen_bits_follow_float32(config, task_model, kind, head):
     batch = make_batch(kind)

@@ -93,6 +93,7 @@ def test_a_choice_has_no_labels(goldens, tmp_path):
     assert "id2label" not in values
 
 
+@pytest.mark.all
 def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     """Lengths and rules of a model of questions are in no file of theirs."""
     ours = tmp_path / "ours"

@@ -21,6 +21,7 @@ from tests.support.serving_support import (
     finished_run,
     span_serving,
 )
+from tests.support.tiers import rare
 from training.export import saved_model
 from training.export.pretraining_signatures import PretrainingServing
 
@@ -42,9 +43,9 @@ def pretrained(goldens):
 KINDS = (
     "classification",
     # Of the same class as the first.
-    pytest.param("regression", marks=pytest.mark.all),
-    pytest.param("multilabel", marks=pytest.mark.all),
-    "choice",
+    rare("regression"),
+    rare("multilabel"),
+    rare("choice"),
     "tagging",
     "span",
     "pretraining",

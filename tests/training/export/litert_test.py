@@ -26,6 +26,7 @@ from tests.support import fork_server, rounding, serving_support
 from tests.support.model_folder_support import change_description, write_with
 from tests.support.model_folders import description_of, write_questions
 from tests.support.serving_support import INPUTS, TEXTS, finished_run
+from tests.support.tiers import rare
 from training.config.run_options import ExportOptions, ServingOptions
 from training.export import litert, saved_model
 from training.export.asking import named
@@ -68,9 +69,10 @@ def wide(goldens, tmp_path_factory):
 @pytest.fixture(
     scope="module",
     params=[
-        *("tagging", "span", "vectors"),
-        pytest.param("multilabel", marks=pytest.mark.all),
-        pytest.param("regression", marks=pytest.mark.all),
+        *("span", "vectors"),
+        rare("tagging"),
+        rare("multilabel"),
+        rare("regression"),
     ],
 )
 def other(request, goldens, tmp_path_factory):
@@ -245,12 +247,8 @@ except SystemExit as end:
     ("kind", "thresholds", "pooling"),
     [
         ("classification", (0.3, 0.7), "max"),
-        *(
-            pytest.param(
-                *("multilabel", (0.2, 0.5, 0.9), pooling), marks=pytest.mark.all
-            )
-            for pooling in ("mean", "max")
-        ),
+        rare("multilabel", (0.2, 0.5, 0.9), "mean"),
+        rare("multilabel", (0.2, 0.5, 0.9), "max"),
     ],
 )
 def test_windows_are_pooled_and_calibrated(

@@ -28,6 +28,7 @@ from tests.support.serving_support import (
     requests_of,
     rows_of,
 )
+from tests.support.tiers import rare
 from training.config.run_options import ExportOptions, ServingOptions
 from training.export import litert_model, requests, saved_model
 from training.export.serving import Serving
@@ -38,10 +39,10 @@ from training.start.description import Description, read
     scope="module",
     params=[
         ("classification", True),
-        pytest.param(("tagging", False), marks=pytest.mark.all),
-        pytest.param(("choice", False), marks=pytest.mark.all),
-        pytest.param(("multilabel", False), marks=pytest.mark.all),
-        pytest.param(("regression", True), marks=pytest.mark.all),
+        rare(("tagging", False)),
+        rare(("choice", False)),
+        rare(("multilabel", False)),
+        rare(("regression", True)),
     ],
     ids=lambda k: k[0],
 )
@@ -68,6 +69,7 @@ def test_every_kind_of_model_has_one_class_of_signatures():
     assert sorted(kinds) == sorted(Description.classes)
 
 
+@pytest.mark.all
 def test_a_plain_session_answers_alike(exported, goldens, tmp_path):
     kind, is_pair, folder, version = exported
     asked = {}

@@ -14,15 +14,14 @@ from data.text.tokenization import FullTokenizer
 from tests.support import rounding
 from tests.support.model_folders import write_questions
 from tests.support.serving_support import INPUTS, assert_served_alike, export
+from tests.support.tiers import rare
 from training.export import saved_model
 from training.export.predictor import Predictor
 
 LENGTH = 96
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("v1.1", marks=pytest.mark.all), "v2.0"]
-)
+@pytest.fixture(scope="module", params=[rare("v1.1"), "v2.0"])
 def answered(request, goldens, tmp_path_factory):
     """Version, examples, the folder and its model."""
     version = request.param

@@ -22,6 +22,7 @@ from tests.support.serving_support import (
     requests_of,
     rows_of,
 )
+from tests.support.tiers import rare
 from training.export import saved_model
 from training.export.predictor import Predictor
 
@@ -43,9 +44,9 @@ def loaded(goldens, tmp_path_factory):
     scope="module",
     params=[
         ("classification", True),
-        ("regression", True),
+        rare(("regression", True)),
         ("multilabel", False),
-        ("choice", False),
+        rare(("choice", False)),
         ("tagging", False),
     ],
     ids=lambda k: k[0],
@@ -61,7 +62,7 @@ def values_of(outputs):
     return values if key == "probabilities" else values[:, np.newaxis]
 
 
-@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.all), 33])
+@pytest.mark.parametrize("count", [rare(1), 33])
 def test_texts_ids_and_records_give_the_predictions(served, goldens, count):
     kind, is_pair, model, signatures = served
     examples = examples_of(kind, is_pair, count)

@@ -63,6 +63,7 @@ def results(tmp_path):
     return np.loadtxt(tmp_path / "out/test_results.tsv", ndmin=2)
 
 
+@pytest.mark.all
 def test_answers_and_exports_use_what_the_folder_keeps(calibrated, tmp_path):
     raw = results(tmp_path)
     calibrated(do_predict=True)

@@ -13,6 +13,7 @@ from tests.data.tasks.fixtures import FOLDERS, write_files
 from tests.support.classifier_support import rows_of, write_table
 from tests.support.pages_support import Page
 from tests.support.run_files import cells_in, write_json_lines
+from tests.support.tiers import rare
 from tests.training.finetuning_support import options_of
 from training.finetuning import prediction_files
 from training.finetuning.predictions import ExampleScores
@@ -22,16 +23,10 @@ from training.runs import classifier
 @pytest.mark.parametrize(
     ("kind", "metric", "columns"),
     [
-        pytest.param(
-            *("pair", "macro_f1", ["id", "prediction", "x", "y"]),
-            marks=pytest.mark.all,
-        ),
-        pytest.param(
-            *("regression", "pearson", ["id", "prediction", "score"]),
-            marks=pytest.mark.all,
-        ),
-        ("multilabel", "micro_f1", ["id", "prediction", "mill", "snow"]),
-        ("choice", "accuracy", ["id", "prediction", "0", "1", "2"]),
+        rare("pair", "macro_f1", ["id", "prediction", "x", "y"]),
+        rare("regression", "pearson", ["id", "prediction", "score"]),
+        rare("multilabel", "micro_f1", ["id", "prediction", "mill", "snow"]),
+        rare("choice", "accuracy", ["id", "prediction", "0", "1", "2"]),
         ("tagging", "entity_f1", None),
     ],
 )

@@ -14,6 +14,7 @@ from tests.support.classifier_support import WORDS, write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.support.model_folder_support import change_description
 from tests.support.run_files import json_lines_in
+from tests.support.tiers import rare
 from tests.training.finetuning_support import options_of
 from training.finetuning.task_scorer import TaskScorer
 from training.loop.checkpointing import CheckpointManager
@@ -161,11 +162,7 @@ def said_of(caplog, set_name):
 
 
 @pytest.mark.parametrize(
-    "long_text",
-    [
-        None,
-        pytest.param(LongTextOptions(mode="windows"), marks=pytest.mark.all),
-    ],
+    "long_text", [None, rare(LongTextOptions(mode="windows"))]
 )
 def test_rows_that_an_earlier_model_has_not_seen_are_named(
     goldens, tmp_path, finished_classifier, logged, asked, long_text

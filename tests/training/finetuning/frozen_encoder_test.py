@@ -30,6 +30,7 @@ def make_run(options, *, mix="weighted_all", head="bilstm"):
     return finetuner.Finetuning(open_start(options, make_model))
 
 
+@pytest.mark.all
 def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
     config = str(goldens / "bert_config.json")
     run = make_run(make_options(goldens, tmp_path, bert_config_file=config))

@@ -18,6 +18,7 @@ from tests.support import rounding
 from tests.support.classifier_support import WORDS
 from tests.support.run_files import json_lines_in, write_json_lines
 from tests.support.serving_support import batch_of
+from tests.support.tiers import rare
 from tests.training.finetuning_support import (
     on_one_and_two_devices,
     options_of,
@@ -122,9 +123,9 @@ def expected(tmp_path, name, pooling):
     ("kind", "pooling"),
     [
         ("single", "max"),
-        pytest.param("single", "mean", marks=pytest.mark.all),
-        pytest.param("regression", "mean", marks=pytest.mark.all),
-        pytest.param("multilabel", "max", marks=pytest.mark.all),
+        rare("single", "mean"),
+        rare("regression", "mean"),
+        rare("multilabel", "max"),
     ],
 )
 def test_an_example_has_one_answer(goldens, runs, kind, pooling):

@@ -76,6 +76,7 @@ def test_a_threshold_takes_the_place_of_a_found_one(goldens, tmp_path, caplog):
     assert f"{path} is removed: the threshold is -1.5" in caplog.text
 
 
+@pytest.mark.all
 def test_an_export_refuses_another_head(folder):
     names = ["linear", "bilstm"]
     for made, other in names, names[::-1]:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from modeling import PretrainingModel
 from tests.support.small_model import BATCH, SMALL
+from tests.support.tiers import rare
 from tests.training.loop.updates import apply
 from tests.training.support import steps_of
 from training.inference import Evaluator
@@ -40,10 +41,7 @@ def graph_of_evaluation():
     [
         graph_of_evaluation,
         graph_of_training,
-        pytest.param(
-            lambda: graph_of_training(fuse=True, gradient_checkpointing=True),
-            marks=pytest.mark.all,
-        ),
+        rare(lambda: graph_of_training(fuse=True, gradient_checkpointing=True)),
     ],
     ids=["evaluation", "training", "compiled and recomputed"],
 )

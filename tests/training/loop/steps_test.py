@@ -167,11 +167,9 @@ def assert_pooler_stays(goldens, weights):
         assert same == ("pooler" in name), name
 
 
-@pytest.mark.parametrize(
-    # With rows of gradients, as LAMB, and with dense ones.
-    "rule",
-    [AdamWeightDecay, pytest.param(Sgd, marks=pytest.mark.all)],
-)
+@pytest.mark.all
+# With rows of gradients, as LAMB, and with dense ones.
+@pytest.mark.parametrize("rule", [AdamWeightDecay, Sgd])
 def test_weights_that_the_loss_does_not_read_stay_as_they_are(goldens, rule):
     # The original's questions do not read the pooler: it made no slots there.
     golden = checkpoints.open_checkpoint(str(goldens / "squad/finetuned_v1.1"))

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.support import rounding
 from tests.support.pretraining_support import read_all
+from tests.support.tiers import rare
 from tests.training.finetuning_support import Stopped, stop_at
 from tests.training.support import (
     assert_losses_near,
@@ -74,7 +75,7 @@ def in_whole_batches(goldens, tmp_path_factory):
     return folder, *golden_run(goldens, folder, num_train_steps=8, **options)
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.all)])
+@pytest.mark.parametrize("count", [2, rare(8)])
 def test_micro_batches_give_the_same_steps(
     goldens, tmp_path, in_whole_batches, count
 ):

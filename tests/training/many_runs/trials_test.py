@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.classifier_support import write_table
 from tests.support.run_files import cells_in
+from tests.support.tiers import rare
 from training.config.finetuning_options import TrialOptions
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs import trials
@@ -50,9 +51,7 @@ def trained(monkeypatch):
     return calls
 
 
-@pytest.mark.parametrize(
-    "name", ["run*", pytest.param("run?", marks=pytest.mark.all), "a, b"]
-)
+@pytest.mark.parametrize("name", ["run*", rare("run?"), "a, b"])
 def test_a_folder_of_trials_may_have_any_name(options, tmp_path, trained, name):
     for folder in (tmp_path / name, tmp_path / "run1"):
         (folder / "out").mkdir(parents=True)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from tests.support.finished_runs import pretraining_options
 from tests.support.model_folders import write_config
@@ -25,6 +26,7 @@ def _train(goldens, folder, configured, dropout_prob, **changes):
     return read_all(folder)
 
 
+@pytest.mark.all
 def test_the_flag_stands_for_both_of_the_configuration(
     goldens, finished_pretraining, tmp_path
 ):

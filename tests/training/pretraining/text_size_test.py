@@ -85,6 +85,7 @@ def test_records_of_two_vocabularies_are_refused(options, tmp_path):
         sized(options)
 
 
+@pytest.mark.all
 def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
     options, tmp_path, logged
 ):

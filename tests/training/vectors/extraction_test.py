@@ -14,6 +14,7 @@ from tests.support import rounding
 from tests.support.model_folder_support import load_weights
 from tests.support.model_folders import change_json, write_released
 from tests.support.run_files import json_lines_in
+from tests.support.tiers import rare
 from tests.support.vectors_support import assert_golden
 from training.config.extraction_options import VectorOptions
 from training.runs import vectors as extraction
@@ -75,7 +76,7 @@ def test_bfloat16_comes_near(options, goldens):
 
 @pytest.mark.parametrize(
     "vectors",
-    [{"pooling": "mean"}, {"whole_words": True, "attention": True}],
+    [{"pooling": "mean"}, rare({"whole_words": True, "attention": True})],
     ids=str,
 )
 def test_batches_of_any_length_equal_one_at_a_time(goldens, rows, vectors):

@@ -285,6 +285,7 @@ def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.all
 def test_a_teacher_is_followed(goldens, tmp_path, same_outputs, monkeypatch):
     texts = [{"text": f"{a} {b}"} for a in WORDS for b in WORDS[:4]]
     vectors = np.random.default_rng(0).normal(size=(len(texts), 6))

@@ -10,6 +10,7 @@ from hypothesis import strategies
 
 from data.text import tokenization
 from data.text.in_graph import characters as characters_in_graph
+from tests.support.tiers import rare
 
 # Marks of several combining classes that are kept (Mc), or dropped (Mn), some
 # of class 0; what NFD makes such marks of; jamo, syllables, cased characters
@@ -48,10 +49,8 @@ def cut_in_python(text, do_lower_case):
 PLANES = [(0, 1, 2, 3, 14), (*range(4, 14), 15, 16)]
 
 
-@pytest.mark.parametrize(
-    "planes", [PLANES[0], pytest.param(PLANES[1], marks=pytest.mark.all)]
-)
-@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize("planes", [PLANES[0], rare(PLANES[1])])
+@pytest.mark.parametrize("do_lower_case", [True, rare(False)])
 def test_no_code_point_differs(do_lower_case, planes):
     halves = [plane << 16 | half for plane in planes for half in (0, 0x8000)]
     for first in halves:
