@@ -130,8 +130,7 @@ def check_fit(
             reading.parse_batch(specs, [record for *_, record in some])
         except tf.errors.InvalidArgumentError:
             for path, number, record in some:
-                place = f"{path}, record {number}"
-                reading.check_record(specs, place, record)
+                reading.check_record(specs, f"{path}, record {number}", record)
             raise
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.storage import files
-from data.storage.json_files import find_json
+from data.storage.json_files import find_json, require_names
 
 _SHARD_SUFFIX = re.compile(r"-\d{5}-of-(\d{5})$")
 
@@ -75,7 +75,8 @@ def require_same(
     damaged.
     """
     manifest = find_json(path, (key,), remedy)
-    if manifest and (changed := changes(manifest[key], made_from)):
+    before = require_names(manifest.get(key, {}), path, (), remedy)
+    if manifest and (changed := changes(before, made_from)):
         raise ValueError(
             f"{os.path.dirname(path)} was made with different flags or data: "
             f"{'; '.join(changed)}; {remedy}."

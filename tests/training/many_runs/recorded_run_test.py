@@ -45,3 +45,6 @@ def test_other_facts_are_refused(tmp_path):
     RecordedRun(str(tmp_path), "run.json", FACTS).run(dict)
     with pytest.raises(ValueError, match=": seed 1 -> 2; .* --output_dir, or"):
         RecordedRun(str(tmp_path), "run.json", {"seed": 2})
+    (tmp_path / "run.json").write_text('{"made_from": 5}')
+    with pytest.raises(ValueError, match="run.json is damaged: no JSON object"):
+        RecordedRun(str(tmp_path), "run.json", FACTS)
