@@ -82,8 +82,7 @@ def compare(checkpoint: Weights, variables: Variables) -> LoadReport:
     }
     missing = [name for name in variables if name not in shapes]
     loaded = [n for n in variables if n in shapes and n not in misshapen]
-    weights = filter(is_weight, sorted(shapes))
-    unused = [name for name in weights if name not in variables]
+    unused = filter(is_weight, sorted(shapes.keys() - variables.keys()))
     lists = map(tuple, (loaded, missing, unused))
     return LoadReport(checkpoint.prefix, *lists, misshapen)
 

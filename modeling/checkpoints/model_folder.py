@@ -35,7 +35,6 @@ HEAD_REMEDY = "it should hold feature_based and head of its run"
 BEST = "best"
 # The checkpoint in an output_dir with the output rows in the task's order.
 REORDERED = "reordered.ckpt"
-_TRIALS = "trials.json"
 _PRETRAINING = "pretraining"
 # The files of a model, as errors name them.
 _EXPECTED = (
@@ -193,9 +192,11 @@ def init_from_checkpoint(
 
 def chosen_trial(output_dir: str) -> str:
     """Returns the folder of a run's model; for trials, the chosen one's."""
-    path = os.path.join(output_dir, _TRIALS)
-    found = find_json(path, ("chosen",), "give the trials' flags again")
-    return os.path.join(output_dir, found["chosen"]) if found else output_dir
+    path = os.path.join(output_dir, "trials.json")
+    found = find_json(path, ("chosen",))
+    folder = os.path.join(output_dir, f"{found.get('chosen')}")
+    # If that one is gone, none is chosen.
+    return folder if found and files.is_folder(folder) else output_dir
 
 
 def given_weights(folder: str) -> str | None:
@@ -205,10 +206,9 @@ def given_weights(folder: str) -> str | None:
     if huggingface.is_folder(folder):
         return folder
     for path in files.find_in(folder, "*.index"):
-        name = os.path.basename(path)
-        prefix = tf1.without_ending(name)
+        prefix = tf1.without_ending(os.path.basename(path))
         has_data = files.find_in(folder, f"{prefix}.data-*")
-        if has_data and not name.startswith(REORDERED):
+        if has_data and not prefix.startswith(REORDERED):
             return os.path.join(folder, prefix)
     return None
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import tensorflow as tf
 from absl import logging
 
 from data.storage import files, locks
@@ -25,6 +24,7 @@ from training.config.finetuning_options import (
 from training.devices.strategy import create_strategy, num_workers
 from training.many_runs import trials
 from training.runs.classifier import Outcome
+from training.start import found_files
 
 # The metric of Table 1 where it is not the main metric of the task.
 _METRICS = {"stsb": "spearman"}
@@ -181,10 +181,8 @@ def _task(options: ClassifierOptions) -> Task:
 
 def _folder(data_dir: str, name: str) -> str | None:
     """The folder of a task; its name may be written SST-2 or sst2."""
-    for entry in sorted(tf.io.gfile.listdir(data_dir)):
-        entry = entry.rstrip("/")
-        path = os.path.join(data_dir, entry)
-        if _key(entry) == _key(name) and tf.io.gfile.isdir(path):
+    for path in files.find_in(data_dir, "*"):
+        if _key(os.path.basename(path)) == _key(name) and files.is_folder(path):
             return path
     return None
 
@@ -215,11 +213,11 @@ def _scores(tasks: Tasks, outcomes: Mapping[str, Outcome]) -> Iterator[Score]:
 
 def _scores_in(output_dir: str) -> list[Score]:
     """The scores of earlier commands for other tasks of the folder."""
-    path = os.path.join(output_dir, trials.TABLE)
+    path = os.path.join(output_dir, found_files.TABLE)
     scores = find_json(path, ("scores",)).get("scores", [])
     try:
-        return [Score(*(x[name] for name in Score._fields)) for x in scores]
-    except (KeyError, TypeError, AttributeError):
+        return [Score(**{**x, "value": float(x["value"])}) for x in scores]
+    except (KeyError, TypeError, ValueError):
         raise ValueError(f"{path} is damaged; remove it.") from None
 
 
@@ -292,7 +290,7 @@ def write_table(
         "missing": missing,
         "failures": dict(failures),
     }
-    write_json(os.path.join(output_dir, trials.TABLE), found)
+    write_json(os.path.join(output_dir, found_files.TABLE), found)
     notes = ""
     if missing:
         notes = f"\n({len(ran)} of {len(ran) + len(missing)} tasks)"

@@ -16,9 +16,9 @@ from absl import logging
 from data.storage import files
 from data.storage.json_files import write_json
 from data.tables import aligned, tsv
-from data.tasks import KINDS, get_task
+from data.tasks import KINDS, Task
 from modeling.checkpoints import tf1
-from modeling.checkpoints.model_folder import DESCRIPTION, chosen_trial
+from modeling.checkpoints.model_folder import LABELS, VOCABULARIES, chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.config.run_options import DeviceOptions
 from training.devices import strategy as devices
@@ -31,8 +31,6 @@ from training.many_runs.trial_choice import Trial, choose, short, summarize
 from training.runs import classifier
 from training.runs.classifier import Inputs, Outcome
 from training.start import found_files
-
-TABLE = "glue.json"  # of several tasks
 
 _RECORD = "trial.json"
 _COLUMNS = ("learning_rate", "epochs", "batch_size", "seed")
@@ -98,7 +96,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     checked = dict(_checked(planned, inputs, options.do_train))
     names = one_by_one("Trial", checked, options.finetuning.device)
     done = [_finish(inputs, *checked[name]) for name in names]
-    chosen = _choose_and_tell(done, inputs.task.metrics[0], output_dir)
+    chosen = _choose_and_tell(done, inputs.task, output_dir)
     names = ("do_predict", "write_texts", "explain_errors")
     given = {name: getattr(options, name) for name in names}
     asked = chosen.options.replace(do_train=False, **given)
@@ -108,8 +106,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     tidies = options.find("keep_checkpoint_max") is None
     for trial in done if tidies else ():
         manager = CheckpointManager(trial.options.output_dir)
-        step = manager.latest_step()
-        if trial is not chosen and step is not None:
+        if trial is not chosen and (step := manager.latest_step()) is not None:
             manager.keep_only(step)
     return outcome
 
@@ -139,7 +136,6 @@ def _open(
     options: ClassifierOptions, trials: TrialOptions
 ) -> tuple[list[ClassifierOptions], classifier.Run]:
     """The planned trials; the first that has not begun, with all sets."""
-    _require_no_suite(options.output_dir)
     if tf1.has_run(options.output_dir):
         raise ValueError(
             f"--output_dir={options.output_dir} holds a run that is no trial; "
@@ -178,14 +174,16 @@ def _answer(
 ) -> Outcome:
     """Evaluates the chosen trial; copies its result files to output_dir."""
     outcome = classifier.run(options, inputs)
-    task = get_task(options.task_name, options.data_dir, **options.task_options)
-    for name in ("checkpoints.tsv", *task.answer_files):
-        # An earlier choice may have left it.
-        files.remove(os.path.join(output_dir, name))
-    for pattern in _RESULT_FILES:
-        for path in files.find_in(options.output_dir, pattern):
-            files.copy(path, os.path.join(output_dir, os.path.basename(path)))
+    for name in _results(options.output_dir):
+        path = os.path.join(options.output_dir, name)
+        files.copy(path, os.path.join(output_dir, name))
     return outcome
+
+
+def _results(trial: str) -> list[str]:
+    # The names of the result files in the folder of a trial.
+    paths = (files.find_in(trial, pattern) for pattern in _RESULT_FILES)
+    return [*map(os.path.basename, itertools.chain(*paths))]
 
 
 def _checked(
@@ -226,7 +224,6 @@ def _finish(
 
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
-    _require_no_suite(options.output_dir)
     folder = chosen_trial(options.output_dir)
     has_run = tf1.has_run(options.output_dir)
     is_chosen = folder != options.output_dir
@@ -236,16 +233,6 @@ def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
             "(--num_trials, --trial_...) to go on, or another --output_dir."
         )
     return options.replace(output_dir=folder)
-
-
-def _require_no_suite(output_dir: str) -> None:
-    if files.exists(os.path.join(output_dir, TABLE)):
-        names = DESCRIPTION, "trials.json"
-        found = [x for n in names for x in files.find_in(output_dir, f"*/{n}")]
-        raise ValueError(
-            f"--output_dir={output_dir} holds runs of several tasks; give that "
-            f"of one, {', '.join(map(os.path.dirname, found))}, or another."
-        )
 
 
 def _name(trial: ClassifierOptions) -> str:
@@ -258,8 +245,9 @@ def _begun(options: ClassifierOptions) -> set[str]:
     return {os.path.basename(os.path.dirname(path)) for path in found}
 
 
-def _choose_and_tell(trials: list[Trial], metric: str, folder: str) -> Trial:
+def _choose_and_tell(trials: list[Trial], task: Task, folder: str) -> Trial:
     """Writes trials.tsv and trials.json, shows the settings, chooses."""
+    metric = task.metrics[0]
     names = dict.fromkeys(n for trial in trials for n in flat(trial.results))
     columns = ["trial", *_COLUMNS, *names, "seconds", "failure"]
     rows = [dict.fromkeys(columns) | _row(trial) for trial in trials]
@@ -269,6 +257,12 @@ def _choose_and_tell(trials: list[Trial], metric: str, folder: str) -> Trial:
     table = list(summarize(trials, metric))
     logging.info("%s on the dev set:\n%s", metric, aligned([header, *table]))
     chosen = choose(trials, metric)
+    # An earlier choice may have left them. They go before the new one is
+    # written, because the command may be stopped before it is evaluated.
+    found = {x for trial in trials for x in _results(trial.options.output_dir)}
+    found -= {LABELS, *VOCABULARIES}  # all trials have the same
+    for name in found.union(["checkpoints.tsv"], task.answer_files):
+        files.remove(os.path.join(folder, name))
     found = {
         "metric": metric,
         "chosen": _name(chosen.options),

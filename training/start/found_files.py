@@ -1,5 +1,6 @@
 """Vocabulary and configuration, found where the weights of a model are."""
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from training.start.description import Description
 from training.start.setup import changes
 from training.start.source import Source
 
+TABLE = "glue.json"  # of several tasks
 # Flag -> the names of its file.
 FILES = {
     "vocab_file": model_folder.VOCABULARIES,
@@ -157,6 +159,13 @@ def _require_no_other_model(options: Settings, source: Source) -> None:
 def _place_of(options: Settings) -> tuple[str | None, str, bool]:
     """The folder that a command goes on with, see `_run_in` for the others."""
     output_dir, before = map(options.find, ("output_dir", "continue_from"))
+    if output_dir and files.exists(os.path.join(output_dir, TABLE)):
+        names = model_folder.DESCRIPTION, "trials.json"
+        found = [x for n in names for x in files.find_in(output_dir, f"*/{n}")]
+        raise ValueError(
+            f"--output_dir={output_dir} holds runs of several tasks; give that "
+            f"of one, {', '.join(map(os.path.dirname, found))}, or another."
+        )
     run, is_trained = _run_in(output_dir)
     if is_trained or not before:
         return output_dir, run, is_trained

@@ -14,6 +14,7 @@ from training.many_runs import suite, trials
 from training.many_runs.suite import Score
 from training.runs import classifier
 from training.runs.classifier import Outcome
+from training.start import found_files
 
 ONCE = TrialOptions()
 # The paper's Table 1 in its order, with the averages it prints.
@@ -313,6 +314,12 @@ def test_a_command_for_fewer_tasks_keeps_other_scores(options, tmp_path, ran):
     assert after["average"] == pytest.approx(before["average"])
     assert after["num_tasks"] == 3 and after["missing"] == []
     assert [x["task"] for x in after["scores"]] == ["SST-2", "CoLA", "RTE"]
+    after["scores"][0]["value"] = "high"
+    (tmp_path / "out/glue.json").write_text(json.dumps(after))
+    ran.clear()
+    with pytest.raises(ValueError, match="glue.json is damaged; remove it"):
+        run_suite(options, "CoLA,RTE")
+    assert not ran
 
 
 def test_several_tasks_do_not_train_in_a_folder_of_one(options, tmp_path, ran):
@@ -332,6 +339,9 @@ def test_a_single_task_is_not_trained_in_a_folder_of_several(options, tmp_path):
         for asked in ONCE, TrialOptions(num_trials=2):
             with pytest.raises(ValueError, match="one, .*/out/RTE, or another"):
                 run_suite(options, "CoLA", asked)
+        # Nor any other model.
+        with pytest.raises(ValueError, match="one, .*/out/RTE, or another"):
+            found_files.fill(options)
         (tmp_path / "out/RTE" / name).unlink()
 
 

@@ -188,11 +188,17 @@ def test_a_folder_of_trials_answers_without_flags(options, tmp_path, trained):
     assert (tmp_path / "out/metrics.json").read_text() == written
     with pytest.raises(ValueError, match="holds trials; give their flags"):
         run(options, TrialOptions())
-    # Also if they were stopped before one was chosen.
-    (tmp_path / "out/trials.json").unlink()
-    for one in options, ask:
-        with pytest.raises(ValueError, match="holds trials; give their flags"):
-            run(one, TrialOptions())
+    # Also if they were stopped before one was chosen, or that one is gone.
+    record = tmp_path / "out/trials.json"
+    for text in "", '{"chosen": 5}', '{"chosen": "trial-gone"}':
+        record.write_text(text)
+        if not text:
+            record.unlink()
+        for one in options, ask:
+            with pytest.raises(ValueError, match="trials; give their flags"):
+                run(one, TrialOptions())
+    run(options, RATES)
+    assert json.loads(record.read_text())["chosen"] == chosen.name
 
 
 def test_trials_of_other_flags_are_told_of(options, tmp_path, trained, caplog):
@@ -204,6 +210,31 @@ def test_trials_of_other_flags_are_told_of(options, tmp_path, trained, caplog):
     told = "holds trials of other flags (trial-lr0.1-epochs1-batch8-seed12345, "
     assert told in caplog.text
     assert not stale.exists()
+
+
+def test_a_stopped_command_leaves_no_results_of_an_earlier_choice(
+    options, tmp_path, trained, monkeypatch
+):
+    options = options.replace(do_predict=True)
+    run(options, TrialOptions(learning_rates=(0.1,)))
+    out, train = tmp_path / "out", classifier.run
+    assert {"predictions.tsv", "metrics.json"} < {*os.listdir(out)}
+
+    def stopped_after_the_choice(options, inputs):
+        if not options.do_train:
+            raise KeyboardInterrupt
+        return train(options, inputs)
+
+    monkeypatch.setattr(classifier, "run", stopped_after_the_choice)
+    vocab = out / "vocab.txt"
+    vocab.write_text("of all trials")
+    with pytest.raises(KeyboardInterrupt):
+        run(options, TrialOptions(learning_rates=(0.1, 0.3)))
+    chosen = json.loads((out / "trials.json").read_text())["chosen"]
+    assert chosen.startswith("trial-lr0.3-")
+    results = {"predictions.tsv", "metrics.json", "eval_results.txt"}
+    assert not results & {*os.listdir(out)}
+    assert vocab.exists()
 
 
 def test_a_table_in_a_folder_of_trials_stays(options, tmp_path, trained):
