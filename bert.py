@@ -35,6 +35,7 @@ _KINDS = {
     "answer": ("span",),
 }
 _METHODS = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
+_ENCODE = "encode (of a program: run_sentence_vectors.py --do_encode)"
 
 
 @typed
@@ -129,8 +130,7 @@ class Model(VectorMethods):
         texts = masked(self._checked("fill_mask", texts), self.loaded)
         settings = {} if top_k is None else {"top_k": top_k}
         answers = self._answers(texts, batch_size, **settings)
-        pairs = zip(texts, answers, strict=True)
-        return [fillings(i, *pair) for i, pair in enumerate(pairs)]
+        return list(map(fillings, range(len(texts)), texts, answers))
 
     def predict(
         self, texts: Iterable[Any], *, batch_size: int = 32
@@ -247,7 +247,7 @@ class Model(VectorMethods):
             raise ValueError(
                 f"{self.folder} is a model of the kind {self.kind}, but "
                 f"{method} needs {' or '.join(kinds)}. Call "
-                f"{_METHODS.get(self.kind, 'encode')}, or load another model."
+                f"{_METHODS.get(self.kind, _ENCODE)}, or load another model."
             )
         return listed(texts)
 

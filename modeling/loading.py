@@ -233,7 +233,7 @@ def tokenizer_of(
     if not path:
         raise FileNotFoundError(
             f"{found.path} has no vocab.txt and no tokenizer.json; pass "
-            "vocab_file=, or take BertModel.from_folder, the encoder alone."
+            "vocab_file= (--vocab_file), or take BertModel.from_folder alone."
         )
     vocab = vocabulary.load_vocab(path)
     if vocab_file and found.vocab_file and found.description:

@@ -229,7 +229,7 @@ def test_what_has_a_counterpart_is_converted(
         (
             {"hidden_act": "relu"},
             {"electra_part": "generator"},
-            "hidden_act is 'relu', but a generator of Hugging",
+            "hidden_act is 'relu', but .* gelu_exact; pretrain one with that",
         ),
         ({"electra": False, "embedding_size": None}, {}, "is an ELECTRA, but"),
         ({"embedding_size": 5}, {}, "does not fit the configuration"),

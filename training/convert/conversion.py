@@ -127,7 +127,7 @@ def _write_huggingface(folder: str, model: ChangedModel) -> None:
     if model.is_generator and model.config.hidden_act != "gelu_exact":
         raise ValueError(
             f"hidden_act is {model.config.hidden_act!r}, but a generator of "
-            "Hugging Face always has gelu_exact; give another model."
+            "Hugging Face always has gelu_exact; pretrain one with that."
         )
     values = to_huggingface(model.config.to_dict()) | _head(model, weights)
     ids, special = model.ids, tokenizer_files.SPECIAL_TOKENS

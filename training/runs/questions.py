@@ -182,7 +182,8 @@ class Run:
             threshold = answers.known_threshold(options, step)
         self.describe(threshold, self._best.weights(step))
         if options.do_train:
-            old = [] if options.do_predict else ["predictions.json"]
+            old = ["predictions.json"] * (not options.do_predict)
+            old += ["metrics.json"] * (not scorer)
             model.finish(do_predict=old)
 
     def _records(self, questions: Questions) -> tuple[RecordFiles, SquadReport]:

@@ -121,8 +121,7 @@ class Run:
     def finish(self) -> Results:
         """Makes the records, trains and evaluates as asked."""
         options, best, sizes = self._options, self._best, self._sizes
-        train = dev = None
-        facts = {}
+        train, dev, facts = None, None, {}
         if self._train:
             train = self._records("train", self._train, **self._targets)
         if pairs := self._dev:

@@ -59,7 +59,9 @@ def test_a_folder_of_two_models_is_refused(original, goldens, tmp_path):
 
 def test_missing_files_are_named(original, tmp_path):
     (original / "vocab.txt").rename(tmp_path / "words.txt")
-    message = "no vocab.txt and no tokenizer.json; pass vocab_file="
+    message = (
+        "no vocab.txt and no tokenizer.json; pass vocab_file= .--vocab_file"
+    )
     refused(original, FileNotFoundError, message)
     words = str(tmp_path / "words.txt")
     assert modeling.load(str(original), vocab_file=words).tokenizer.vocab

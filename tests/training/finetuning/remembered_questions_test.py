@@ -163,7 +163,8 @@ def test_training_on_keeps_the_given_threshold(questioned, folder, caplog):
     on = {"do_train": True, "num_train_epochs": 3.0}
     ask(questioned, folder, on, do_predict=False)
     assert threshold_in(folder) == -1.5
-    assert "predictions.json was written before step" in caplog.text
+    for name in ("predictions.json", "metrics.json"):
+        assert f"{name} was written before step" in caplog.text
     # That of weights which are gone is not the new model's.
     for path in folder.glob("*ckpt*"):
         path.unlink()
