@@ -35,7 +35,7 @@ _KINDS = {
     "answer": ("span",),
 }
 _METHODS = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
-_ENCODE = "encode (of a program: run_sentence_vectors.py --do_encode)"
+_ENCODE = "encode (in a shell: run_sentence_vectors.py --do_encode)"
 
 
 @typed
