@@ -97,8 +97,7 @@ class Pooler(layers.Layer):
 class BertModel(IdsLayer):
     """The encoder of the paper's section 3.
 
-    Its variables are created on construction, because the configuration has
-    all sizes.
+    Its variables are created on construction: the configuration has all sizes.
 
     Example:
       bert = BertModel(BertConfig.from_json_file("bert_config.json"))
@@ -115,14 +114,12 @@ class BertModel(IdsLayer):
       use_one_hot_embeddings: see `Embeddings`.
       gradient_checkpointing: see `Encoder`.
       whole_last_layer: see `Encoder`.
-      embeddings: another encoder's, which both then train; None = its
-        own.
+      embeddings: another encoder's, which both then train; None = its own.
       seed: see `layers.DropoutLayer`.
       output_key: one of `OUTPUT_KEYS`, the only output, as `keras.Sequential`
         needs it; None gives a `BertOutput`.
-      trainable: False gives the weights no gradient, except for
-        the weights of `embeddings`. A single block:
-        `bert.encoder.blocks[0].trainable`.
+      trainable: False gives the weights no gradient, except those of
+        `embeddings`. A single block: `bert.encoder.blocks[0].trainable`.
       name: first part of every variable's name in a checkpoint; None = that of
         the configuration, `bert` or `electra`.
 
@@ -184,7 +181,9 @@ class BertModel(IdsLayer):
         `options` are other arguments of the class.
         """
         found = find(folder)
-        bert = cls(found.read_config(), **options)
+        shapes = checkpoints.open_checkpoint(found.weights).shapes
+        with layers.loaded_later(shapes):
+            bert = cls(found.read_config(), **options)
         # A name, or a Keras scope around it, is not in the checkpoint's names.
         # Embeddings of another encoder have its name.
         named, scope = {}, bert.config.encoder_name
@@ -197,8 +196,7 @@ class BertModel(IdsLayer):
                 if name.startswith(own):
                     name = known + name.removeprefix(own)
             named[name] = variable
-        report = checkpoints.init_from_checkpoint(found.weights, named)
-        report.log()
+        checkpoints.init_from_checkpoint(found.weights, named).log()
         return bert
 
     def get_config(self):

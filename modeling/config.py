@@ -87,8 +87,7 @@ class BertConfig:
       attention_probs_dropout_prob: dropout rate of attention probabilities.
       max_position_embeddings: longest sequence, in wordpieces.
       type_vocab_size: number of segment ids.
-      initializer_range: standard deviation of the truncated normal
-        initializer.
+      initializer_range: standard deviation of the truncated initial weights.
       left_to_right: True hides later positions from earlier ones (the
         paper's section 5.1, "LTR & No NSP").
       electra: True is ELECTRA's encoder: its variables are in the scope

@@ -108,13 +108,10 @@ class Embeddings(IdsLayer):
         config = self.config
 
         def table(kind, rows):
-            return self.add_weight(
-                name=f"{kind}_embeddings",
-                shape=(rows, config.embedding_width),
-                initializer=layers.initializer(config.initializer_range),
-                # Keras would cast the whole table for every lookup.
-                autocast=False,
-            )
+            shape = rows, config.embedding_width
+            # Keras would cast the whole table for every lookup.
+            how = {"stddev": config.initializer_range, "autocast": False}
+            return self.new_random(f"{kind}_embeddings", shape, **how)
 
         self.word_embeddings = table("word", config.vocab_size)
         self.token_type_embeddings = table("token_type", config.type_vocab_size)

@@ -103,10 +103,9 @@ class LinearOutput(layers.Layer):
 
     def build(self, input_shape):
         """Creates output_weights [C, H] and output_bias [C]."""
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(self.num_classes, input_shape[-1]),
-            initializer=layers.initializer(self.stddev),
+        shape = self.num_classes, input_shape[-1]
+        self.output_weights = self.new_random(
+            "output_weights", shape, self.stddev
         )
         self.output_bias = self.new_zeros("output_bias", self.num_classes)
 

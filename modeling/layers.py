@@ -12,8 +12,9 @@ checkpoint. Weights are float32; with the policy `mixed_bfloat16` Keras casts
 them where they are used.
 """
 
+import contextvars
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -22,11 +23,22 @@ import tensorflow as tf
 
 from modeling.config import BertConfig, activation_name
 from modeling.kernels import block as kernels
+from modeling.kernels.scopes import during
 from modeling.kernels.seeds import dropout_draws, fold_in, split_seed
 
 # Keras finds the class of a saved layer by this name and the class's.
 registered = keras.saving.register_keras_serializable("bert")
 _NUMBER = (int, float, np.generic)
+# Names of variables, see `loaded_later`.
+_loaded = contextvars.ContextVar("loaded", default=())
+
+
+def loaded_later(names: Collection[str]):
+    """In its `with` block, variables of these names are 0, not drawn.
+
+    A checkpoint replaces them. To draw 110 million values takes seconds.
+    """
+    return during(_loaded, names)
 
 
 def initializer(stddev: float | None) -> keras.initializers.Initializer:
@@ -112,6 +124,18 @@ class Layer(keras.layers.Layer):
             name=name,
             **self.inherited,
         )
+
+    def new_random(
+        self, name: str, shape: tuple[int, ...], stddev: float | None, **options
+    ) -> keras.Variable:
+        """Creates a variable, see `initializer`; call it in `build`."""
+        draw, loaded = initializer(stddev), _loaded.get()
+        options |= {"name": name, "shape": shape}
+        first = "zeros" if loaded else draw
+        variable = self.add_weight(initializer=first, **options)
+        if loaded and variable.path not in loaded:
+            variable.assign(draw(shape, variable.dtype))
+        return variable
 
     def new_zeros(self, name: str, size: int) -> keras.Variable:
         """Creates a variable [size], which starts at 0; call it in `build`."""
@@ -264,9 +288,7 @@ class Dense(Layer):
     def build(self, input_shape):
         """Creates kernel [in, units] and bias [units]."""
         shape = input_shape[-1], self.units
-        self.kernel = self.add_weight(
-            name="kernel", shape=shape, initializer=initializer(self.stddev)
-        )
+        self.kernel = self.new_random("kernel", shape, self.stddev)
         self.bias = self.new_zeros("bias", self.units)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:

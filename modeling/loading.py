@@ -14,6 +14,7 @@ from modeling.checkpoints.model_folder import ModelFolder, find
 from modeling.checkpoints.vector_form import VectorForm, read_max_seq_length
 from modeling.choices import require_one_of
 from modeling.config import BertConfig
+from modeling.layers import loaded_later
 
 ENCODER, PRETRAINING, SPAN = "encoder", "pretraining", "span"
 VECTORS = "vectors"
@@ -123,7 +124,8 @@ def load(
     tokenizer = tokenizer_of(found, kind, config, vocab_file, do_lower_case)
     make = BertModel if kind == ENCODER else objectives.get(_OBJECTIVES[kind])
     arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
-    model = make(config, dtype=dtype, **arguments, **options)
+    with loaded_later(checkpoint.shapes):
+        model = make(config, dtype=dtype, **arguments, **options)
     return LoadedModel(
         kind=kind,
         model=model,

@@ -32,8 +32,7 @@ class TextEncoder(keras.layers.Layer):
       max_seq_length: most wordpieces of a row; None = what the folder says.
       do_lower_case: None = what the folder says, or whether the vocabulary has
         no capitals and no accents.
-      never_split: tokens that stay whole, such as `[MASK]`; None = the
-        folder's.
+      never_split: tokens that stay whole (`[MASK]`); None = the folder's.
 
     Raises:
       ValueError: the vocabulary lacks a token, or `max_seq_length` is below 5

@@ -36,14 +36,10 @@ class ResidualOutput(layers.DropoutLayer):
     ) -> tf.Tensor:
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
         seed = self.seed_of_call(training, dropout_seed)
-        rate = self.config.hidden_dropout_prob
-        x = self.dense(x)
+        x, rate = self.dense(x), self.config.hidden_dropout_prob
+        drops = {"rate": rate, "draws": dropout_draws(x, seed, rate)}
         return kernels.layer_norm(
-            x,
-            *self.layer_norm.parameters,
-            residual=residual,
-            rate=rate,
-            draws=dropout_draws(x, seed, rate),
+            x, *self.layer_norm.parameters, residual=residual, **drops
         )
 
 
@@ -239,13 +235,11 @@ class Encoder(layers.DropoutLayer):
     def _run(self, block, rows, bias, seed, wanted):
         """Returns a block's output and a list of attention probabilities."""
         if self.gradient_checkpointing and seed is not None:
-            rows = recomputed(
-                lambda x, seed: block(x, bias, seed, wanted)[0],
-                rows,
-                seed,
-                block.weights,
-            )
-            return rows, []
+
+            def run(x, seed):
+                return block(x, bias, seed, wanted)[0]
+
+            return recomputed(run, rows, seed, block.weights), []
         rows, probabilities = block(rows, bias, seed, wanted)
         return rows, [probabilities]
 

@@ -50,12 +50,11 @@ def read(patterns: Sequence[str]) -> Runs:
 
 def _events(folder: str) -> Iterator[tuple[tuple[str, str], str, Curve]]:
     """Yields the curves of a run's folder, and of its evaluations below it."""
-    name = _SEED.sub("", folder) or folder
     below = sorted(filter(files.is_folder, files.find_in(folder, "eval*")))
     for path in (folder, *below):
         part = os.path.basename(path) if path != folder else ""
         for tag, points in events.read_points(path).items():
-            yield (name, part), tag, points
+            yield (_SEED.sub("", folder) or folder, part), tag, points
 
 
 def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:

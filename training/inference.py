@@ -79,12 +79,11 @@ class Inference(abc.ABC):
         steps = itertools.count() if num_steps is None else range(num_steps)
         for _ in steps:
             try:
-                outputs = self._arrays(self._step, iterator, what)
+                yield self._arrays(self._step, iterator, what)
             except tf.errors.OutOfRangeError:
                 if num_steps is None:
                     return
                 raise
-            yield outputs
 
     def given(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Computes a batch whose rows can be divided among the devices."""

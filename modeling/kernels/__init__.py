@@ -1,5 +1,6 @@
 """Every function of the model that is written for speed, and its plain form.
 
+scopes         values that hold in a `with` block
 seeds          the seeds of dropout, their random bits; whether there is a GPU
 recomputation  recomputes activations in the backward pass, to save memory
 block          the forms; compiling; the operations of a Transformer block

@@ -7,20 +7,18 @@ and sum. The functions here need fewer passes.
 Axis letters: see `layers`.
 """
 
-import contextlib
+import contextvars
 import enum
 import functools
-import threading
 from collections.abc import Callable
 
 import tensorflow as tf
 
+from modeling.kernels.scopes import during
 from modeling.kernels.seeds import has_gpu
 
 # A dropout rate is a number of these: 0.1 becomes 6554 / 65536 = 0.100006.
 _NUM_DRAWS = 1 << 16
-
-_scope = threading.local()
 
 
 class Form(enum.Enum):
@@ -39,22 +37,17 @@ class Form(enum.Enum):
 
 
 TRAINING = (Form.STANDARD, Form.COMPILED)  # custom gradients are allowed
+_form = contextvars.ContextVar("form", default=Form.STANDARD)
 
 
-@contextlib.contextmanager
 def form(chosen: Form):
     """Selects the form of all functions that are called in its scope."""
-    before = current()
-    _scope.form = chosen
-    try:
-        yield
-    finally:
-        _scope.form = before
+    return during(_form, chosen)
 
 
 def current() -> Form:
     """Returns the selected form."""
-    return getattr(_scope, "form", Form.STANDARD)
+    return _form.get()
 
 
 _compiled = functools.partial(tf.function, jit_compile=True, autograph=False)

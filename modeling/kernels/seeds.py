@@ -6,16 +6,18 @@ the next one.
 """
 
 import contextlib
-import threading
+import contextvars
 
 import tensorflow as tf
+
+from modeling.kernels.scopes import during
 
 # The algorithm is fixed, because XLA would choose another one. Only whole
 # numbers are drawn: XLA draws other floats from the same seed and algorithm.
 _PHILOX = "philox"
 _PHILOX_NUMBER = 1  # the same for TensorFlow's operations
 
-_scope = threading.local()
+_is_outside = contextvars.ContextVar("is_outside", default=False)
 
 
 def has_gpu() -> bool:
@@ -28,7 +30,6 @@ def on_tpu() -> bool:
     return isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
 
 
-@contextlib.contextmanager
 def outside_xla(wanted: bool = True):
     """Declares that XLA does not compile the operations of the scope.
 
@@ -36,17 +37,12 @@ def outside_xla(wanted: bool = True):
     on its host before they are needed. Their values are the same. `wanted` is
     False for a scope that XLA may compile, which is the default.
     """
-    before = is_outside_xla()
-    _scope.is_outside = wanted
-    try:
-        yield
-    finally:
-        _scope.is_outside = before
+    return during(_is_outside, wanted)
 
 
 def is_outside_xla() -> bool:
     """Returns whether it is known that XLA does not compile the operations."""
-    return getattr(_scope, "is_outside", False)
+    return _is_outside.get()
 
 
 def are_on_host() -> bool:

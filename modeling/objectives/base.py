@@ -110,8 +110,7 @@ class PretrainingObjective(Objective):
         and `masked_lm_weights`.
       pairs: True = it needs records of sentence pairs, False = it needs records
         without pairs, None = it takes both.
-      draws_inputs: whether each step draws what it reads or predicts, such as
-        masks.
+      draws_inputs: whether each step draws what it reads or predicts (masks).
       answers_queries: whether it has the `logits` of `PretrainingModel`, which
         predictions and exports need.
       head_variables: name of each head, in words -> beginnings of the names of

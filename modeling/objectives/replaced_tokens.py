@@ -136,8 +136,7 @@ class ReplacedTokensModel(PretrainingObjective):
         generator /= loss_weights["generator"] + _EPSILON
         discriminator = metrics["disc_loss"][0]
         discriminator /= loss_weights["discriminator"] + _EPSILON
-        loss = generator + self._discriminator_weight * discriminator
-        return loss, metrics
+        return generator + self._discriminator_weight * discriminator, metrics
 
     def mask(self, batch: Batch, seed: tf.Tensor | None) -> Masked:
         """Draws the predicted positions, with replacement, and their masks.

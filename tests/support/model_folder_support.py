@@ -4,8 +4,9 @@ import dataclasses
 import shutil
 
 import numpy as np
+import tensorflow as tf
 
-from modeling import BertConfig, checkpoints
+from modeling import BertConfig, checkpoints, layers
 from tests.support import huggingface_support as theirs
 from tests.support.model_folders import change_json, write_released
 
@@ -27,6 +28,24 @@ def write_huggingface(goldens, folder, architecture="BertModel", **config):
 def variables_of(model):
     """Name in a checkpoint -> variable, of a layer or an objective."""
     return checkpoints.variables_by_name(getattr(model, "layers", [model]))
+
+
+def shapes_drawn(monkeypatch):
+    """A list, to which each random weight adds its shape when it is drawn."""
+    shapes, initializer = [], layers.initializer
+
+    def recorded(stddev):
+        draw = initializer(stddev)
+
+        def first(shape, dtype=None):
+            if tf.executing_eagerly():  # in a graph only shapes are of use
+                shapes.append(shape)
+            return draw(shape, dtype)
+
+        return first
+
+    monkeypatch.setattr(layers, "initializer", recorded)
+    return shapes
 
 
 def write_weights(path, model):

@@ -57,8 +57,7 @@ class Serving(abc.ABC):
       config: the model's sizes.
       form: a `VectorForm`; None = the model has other outputs.
       weights: name -> variable.
-      signatures: name -> `tf.function`, which takes and returns tensors by
-        name.
+      signatures: name -> `tf.function` from and to tensors by name.
       exported: the same, with an input of one example for each.
     """
 

@@ -245,8 +245,7 @@ class BestCheckpoint:
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:
     """The metric's name in `flat`; refuses one that is not computed."""
     known = list(flat({s: dict.fromkeys(n, 0.0) for s, n in names.items()}))
-    first = next(iter(names), "")
-    short = metric.removeprefix(f"{first}/")
+    short = metric.removeprefix(f"{next(iter(names), '')}/")
     if short in known:
         return short
     near = difflib.get_close_matches(short, known, n=len(known), cutoff=0.0)

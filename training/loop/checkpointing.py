@@ -57,8 +57,7 @@ class CheckpointManager:
     def latest_step(self) -> int | None:
         """Returns the step that `restore` loads if its checkpoint is whole.
 
-        The `checkpoint` file names it, else it is the newest; None = none
-        exists.
+        The `checkpoint` file names it, else it is the newest; None = none.
         """
         return max(self._steps_up_to_latest(), default=None)
 

@@ -138,8 +138,7 @@ def read_eval_results(path: str) -> dict[str, float]:
     """Reads a file that `write_eval_results` has written.
 
     Returns name -> value; `global_step` is among them. Raises FileNotFoundError
-    if the file is missing, and ValueError for a line that is not `NAME =
-    NUMBER`.
+    if the file is missing, and ValueError for a line not `NAME = NUMBER`.
     """
     results, line = {}, ""
     try:

@@ -180,9 +180,8 @@ def _answer(
     return outcome
 
 
-def _results(trial: str) -> list[str]:
-    # The names of the result files in the folder of a trial.
-    paths = (files.find_in(trial, pattern) for pattern in _RESULT_FILES)
+def _results(folder: str) -> list[str]:
+    paths = (files.find_in(folder, pattern) for pattern in _RESULT_FILES)
     return [*map(os.path.basename, itertools.chain(*paths))]
 
 

@@ -119,10 +119,9 @@ def search(options: EncodingOptions, vectors: TextVectors) -> None:
     path, facts = options.output_file, vectors.fingerprint()
     index = vector_index.open_index(options.index_file, facts)
     batch_size, size = options.encode_batch_size, index.vectors.shape[1]
-    questions = _questions(options) if options.input_file else _asked()
     show = contextlib.nullcontext(lambda found: print(_as_text(**found)))
     with open_json_lines(path) if path else show as write:
-        for group in questions:
+        for group in _questions(options) if options.input_file else _asked():
             asked = vectors.encode(group, batch_size, options.prompt_name, size)
             found = index.search(asked, options.top_k)
             for question, texts in zip(group, found, strict=True):

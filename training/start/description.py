@@ -258,9 +258,8 @@ def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
 
 def require_vocabulary(folder: str, tokenizer: FullTokenizer) -> None:
     """Raises ValueError if the run in a folder has another vocabulary."""
-    made_from = CheckpointManager(folder).made_from()
     now = vocabulary.sha256(tokenizer.vocab)
-    if made_from.get("vocab_sha256", now) != now:
+    if CheckpointManager(folder).made_from().get("vocab_sha256", now) != now:
         raise ValueError(
             f"--vocab_file: not the vocabulary that the model in {folder} was "
             "trained with; put that one back, or give it."

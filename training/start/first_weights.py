@@ -41,6 +41,7 @@ class FirstWeights:
     Attributes:
       untrained: names of the variables that the checkpoint does not have. They
         must be trained before they are used.
+      loaded_whole: names of those that it gives, of which no row is random.
       new_labels: ids of the labels that its output layer has no row for, which
         are random rows.
 
@@ -88,6 +89,7 @@ class FirstWeights:
         self._poolers = poolers if reads_pooler else []
         missing = [n for n in others if n not in self._loaded]
         self._missing = missing + self._poolers
+        self.loaded_whole = {*self._loaded} - {*self._heads}
 
     def load(self, variables: Mapping[str, tf.Variable]) -> None:
         """Assigns variables by full name, and logs which were loaded."""

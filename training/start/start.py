@@ -13,6 +13,7 @@ from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
 from modeling.checkpoints.model_folder import CONFIG, HEAD, HEAD_REMEDY, LABELS
 from modeling.config import BertConfig
+from modeling.layers import loaded_later
 from modeling.objectives.base import Objective
 from training.config.finetuning_options import FinetuningOptions
 from training.config.pretraining_options import PretrainingOptions
@@ -81,6 +82,7 @@ class Start:
             variables = checkpoints.variables_by_name(model.layers)
         self.manager.check(variables)
         self.metric, self.first = getattr(model, "metric", ""), None
+        self._loaded = variables if self.manager.steps() else ()
         self.origin = self._origin_of(source)
         if self.manager.steps():
             point = self.manager.newest()
@@ -97,6 +99,7 @@ class Start:
             first_weights.compare(source, config)
             given = heads, rows, getattr(model, "reads_pooler", False)
             self.first = FirstWeights(source, variables, *given)
+            self._loaded = self.first.loaded_whole
         self._check_first(heads, getattr(model, "kind", None))
 
     def _origin_of(self, source: Source) -> dict[str, str]:
@@ -190,14 +193,15 @@ class Start:
         """
         options, train = self.options, self.options.train
         keras.utils.set_random_seed(train.seed)
-        model = self._make_model(
-            self.config,
-            dtype=policy_of(options.device),
-            use_one_hot_embeddings=options.use_one_hot_embeddings
-            or is_tpu(strategy),
-            gradient_checkpointing=train.gradient_checkpointing,
-            whole_last_layer=train.whole_last_layer,
-        )
+        with loaded_later(self._loaded):
+            model = self._make_model(
+                self.config,
+                dtype=policy_of(options.device),
+                use_one_hot_embeddings=options.use_one_hot_embeddings
+                or is_tpu(strategy),
+                gradient_checkpointing=train.gradient_checkpointing,
+                whole_last_layer=train.whole_last_layer,
+            )
         if self.first:
             self.first.load(checkpoints.variables_by_name(model.layers))
         return model

@@ -1,5 +1,6 @@
 import shutil
 
+import keras
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from tests.support import huggingface_support as theirs
 from tests.support import rounding
 from tests.support.model_folder_support import (
     assert_has_weights,
+    shapes_drawn,
     write_huggingface,
 )
 
@@ -62,6 +64,20 @@ def test_a_folder_says_its_kind(goldens, tmp_path, architecture, config, kind):
     if kind in huggingface.TASKS:
         assert loaded.labels == ["no", "yes", "perhaps"]
         assert (loaded.model.kind, loaded.model.num_labels) == (kind, 3)
+
+
+def test_only_weights_that_the_folder_lacks_are_drawn(
+    goldens, tmp_path, monkeypatch
+):
+    write_huggingface(goldens, tmp_path, "BertForTokenClassification")
+    drawn = shapes_drawn(monkeypatch)
+    keras.utils.set_random_seed(3)
+    loaded = modeling.load(tmp_path)
+    pooler = loaded.encoder.pooler.dense.kernel
+    assert drawn == [pooler.shape, (3, theirs.H)]  # the head is small
+    keras.utils.set_random_seed(3)
+    fresh = tasks.TaskModel(loaded.config, "tagging", 3)
+    np.testing.assert_array_equal(pooler, fresh.bert.pooler.dense.kernel)
 
 
 def test_one_row_of_a_text_is_a_regression(goldens, tmp_path):

@@ -8,6 +8,7 @@ from data.records import length_batches
 from modeling import checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import open_golden, write_records
+from tests.support.model_folder_support import shapes_drawn
 from tests.training.finetuning_support import (
     LENGTHS,
     losses_with_and_without,
@@ -20,6 +21,7 @@ from tests.training.finetuning_support import (
 from tests.training.support import assert_same_weights, recorded_metrics
 from training.finetuning import finetuner
 from training.loop import rates
+from training.loop.checkpointing import ResumePoint
 
 TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
 # Nothing orders the original's reading of its learning rate and the increment
@@ -228,3 +230,14 @@ def test_two_devices_train_and_score_alike(goldens, tmp_path):
     assert one["labels"] == two["labels"]
     results = pytest.approx(two["results"], abs=rounding.TRAINED_OUTPUTS)
     assert one["results"] == results
+
+
+def test_a_run_draws_only_its_head(goldens, tmp_path, monkeypatch):
+    drawn = shapes_drawn(monkeypatch)
+    run = make_run(make_options(goldens, tmp_path))
+    assert drawn == [run.model.head.output_weights.shape]
+    run.manager.save(run._weights, ResumePoint(1, 8, 12345, 19))
+    again = make_run(make_options(goldens, tmp_path))
+    assert len(drawn) == 2 and again.restore() == 1
+    for name, variable in run._weights.items():
+        np.testing.assert_array_equal(again._weights[name], variable)
