@@ -82,7 +82,7 @@ class Start:
             variables = checkpoints.variables_by_name(model.layers)
         self.manager.check(variables)
         self.metric, self.first = getattr(model, "metric", ""), None
-        self._loaded = variables if self.manager.steps() else ()
+        self._loaded = {*variables} if self.manager.steps() else ()
         self.origin = self._origin_of(source)
         if self.manager.steps():
             point = self.manager.newest()
