@@ -114,7 +114,7 @@ def main() -> None:
                 f"--input_file={options.input_file} holds --vocab_file="
                 f"{recipe.vocab_file}, which is not text; leave it out."
             )
-    manifests.require_vocabulary(output_files, vocabulary.sha256(vocab))
+    manifests.require_one_text(output_files, recipe.facts())
     if not number:
         in_memory.write_pretraining_data(input_files, output_files, recipe)
         return

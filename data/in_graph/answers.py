@@ -40,8 +40,7 @@ def best_spans(
     window.
     """
     # Padding is never among the best, whatever its scores are.
-    size = tf.shape(logits)[1]
-    is_text = tf.sequence_mask(windows.rows.row_lengths(), size)
+    is_text = tf.sequence_mask(windows.rows.row_lengths(), tf.shape(logits)[1])
     logits = tf.where(is_text[:, :, tf.newaxis], logits, _NEVER)
     score, *span = _pairs(logits, windows, options)
     score = _by_question(score, windows.question, _NEVER)

@@ -242,10 +242,9 @@ def _parsed(stream, files, batch_size, shard):
     def parse(serialized):
         own = tf.reshape(serialized, parts)[:, shard.rows_of(batch_size)]
         own = tf.reshape(own, [together * size])
-        batches = reading.parse_batch(files.specs, own)
         return {
             name: tf.reshape(values, [together, size, values.shape[1]])
-            for name, values in batches.items()
+            for name, values in reading.parse_batch(files.specs, own).items()
         }
 
     return (

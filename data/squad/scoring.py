@@ -77,8 +77,7 @@ class Scorer:
         score = score_answer(prediction, answers, self._version_2)
         self._scores[""].append(score)
         if self._version_2:
-            kind = "HasAns_" if answers else "NoAns_"
-            self._scores[kind].append(score)
+            self._scores["HasAns_" if answers else "NoAns_"].append(score)
         return score
 
     def results(self) -> dict[str, float]:

@@ -9,6 +9,8 @@ from typing import Any
 from data.storage import files
 from data.storage.json_files import find_json, require_names
 
+# What `made_from` says of the ids and labels of records.
+OF_TEXT = ("vocab_sha256", "do_lower_case", "sentence_order_prediction")
 _SHARD_SUFFIX = re.compile(r"-\d{5}-of-(\d{5})$")
 
 
@@ -49,19 +51,21 @@ def of_shard(path: str) -> dict[str, Any]:
     return {}
 
 
-def require_vocabulary(paths: Sequence[str], sha256: str) -> None:
-    """Refuses to write some shards beside others with another vocabulary.
+def require_one_text(paths: Sequence[str], facts: Mapping[str, Any]) -> None:
+    """Refuses to write some shards beside others that differ in `OF_TEXT`.
 
-    `sha256` is the `vocabulary.sha256` of the `paths`. Raises ValueError.
+    `facts` are what the `paths` will be made from. Raises ValueError.
     """
     for path in dict.fromkeys(path_of([path]) for path in paths):
-        known = read(path).get("made_from", {}).get("vocab_sha256", sha256)
+        known = read(path).get("made_from", {})
+        changed = [x for x in OF_TEXT if known.get(x, facts[x]) != facts[x]]
         name = path.removesuffix(files.MANIFEST_SUFFIX)
         others = {*files.expand_shards(name)} - {*paths}
-        if known != sha256 and any(map(files.exists, others)):
+        if changed and any(map(files.exists, others)):
+            flag = changed[0].replace("vocab_sha256", "vocab_file")
             raise ValueError(
                 f"--output_file: {name} has other shards, made with another "
-                "--vocab_file; give that one, or write all shards."
+                f"--{flag}; give that one, or write all shards."
             )
 
 

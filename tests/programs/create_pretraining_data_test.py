@@ -90,5 +90,8 @@ def test_shards_of_two_vocabularies_are_not_mixed(goldens, tmp_path, flags):
     message = f"error: --output_file: {tmp_path}/out@2 has other shards, made"
     assert done.stderr.splitlines()[-1].startswith(message)
     assert shard.read_bytes() == before
+    done = create(goldens, shard, *flags[:-1], "--do_lower_case=false", code=1)
+    assert "made with another --do_lower_case; give" in done.stderr
+    assert shard.read_bytes() == before
     create(goldens, tmp_path / "out@2", *flags)
     assert shard.read_bytes() != before

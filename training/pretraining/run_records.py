@@ -15,6 +15,7 @@ from data.records import feature_spec, input_pipeline, reading, tfrecord
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files, manifests
+from data.storage.manifests import OF_TEXT
 from modeling import objectives
 from modeling.config import BertConfig
 from training.config.pretraining_options import PretrainingOptions
@@ -22,10 +23,8 @@ from training.loop.checkpointing import CheckpointManager
 from training.pretraining import text_size
 from training.start import description, remembered, setup
 
-_LABELS, _ORDER = "next_sentence_labels", "sentence_order_prediction"
-# What a manifest says of the text's wordpieces and labels.
-_OF_TEXT = ("vocab_sha256", "do_lower_case", _ORDER)
-# Each with its owner: names in `_OF_TEXT` and their values.
+_LABELS = "next_sentence_labels"
+# Each with its owner: names in `OF_TEXT` and their values.
 OfText = list[tuple[str, Mapping[str, Any]]]
 # Flags without which the variables of a run's model are other ones.
 _OF_OBJECTIVE = ("objective", "generator_size")
@@ -199,13 +198,13 @@ def _check_manifests(
 
 
 def of_text(facts: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """Returns those facts that are among the first `count` of `_OF_TEXT`."""
-    return {n: facts[n] for n in _OF_TEXT[:count] if n in facts}
+    """Returns those facts that are among the first `count` of `OF_TEXT`."""
+    return {n: facts[n] for n in OF_TEXT[:count] if n in facts}
 
 
 def require_one_text(known: OfText) -> None:
     """Refuses several vocabularies, cases or meanings of labels."""
-    for name in _OF_TEXT:
+    for name in OF_TEXT:
         owners = {x[name]: owner for owner, x in reversed(known) if name in x}
         if len(owners) > 1:
             what = f"--{name}".replace("--vocab_sha256", "vocabulary")
@@ -285,7 +284,7 @@ def made_from(
         **options.objectives.arguments(options.objective),
     }
     if opened:
-        facts |= of_text(of_manifest(opened.paths[0]), len(_OF_TEXT))
+        facts |= of_text(of_manifest(opened.paths[0]), len(OF_TEXT))
         checksum = hashlib.sha256()
         for path in opened.paths:
             checksum.update(f"{files.size(path)} ".encode())
