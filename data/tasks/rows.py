@@ -255,13 +255,20 @@ def given_labels(labels: Iterable[Any]) -> tuple[str, ...]:
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Sorts the labels found in a file: -1, 2, 10, a, b."""
+    """Sorts a file's labels: -1, 2, 10, a, b; warns of nearly equal ones."""
 
     def key(label):
         is_number = label.removeprefix("-").isdecimal()
         return (0, int(label), label) if is_number else (1, 0, label)
 
-    return tuple(sorted(set(labels), key=key))
+    found = sorted({*labels}, key=key)
+    alike = {"".join(label.casefold().split()): label for label in found}
+    if others := {*found} - {*alike.values()}:
+        logging.warning(
+            f"Labels that differ from {sorted(others)} in case or white space "
+            "alone are other labels; correct the table if they are the same."
+        )
+    return tuple(found)
 
 
 def describe_labels(labels: Sequence[str]) -> str:
@@ -370,8 +377,7 @@ def read_json_lines(
             )
             bad.append((line, message))
             continue
-        names, cells = tuple(fields), tuple(fields.values())
-        row = Row(path, line, line - 1, names, cells)
+        row = Row(path, line, line - 1, tuple(fields), tuple(fields.values()))
         if lacking := [x for x in required if not row.has(x)]:
             bad.append((line, row.lack(lacking[0])))
         else:

@@ -137,9 +137,7 @@ class TableFiles:
             return self.of_train
         if not self.of_train:
             with contextlib.suppress(FileNotFoundError):
-                train = self.path("train")
-                if self._format(train) == ".csv":
-                    self._separator_of("train", train)
+                self._separator_of("train", self.path("train"))
         return self._find_separator(set_name, path, self.of_train)
 
     def _find_separator(self, set_name: str, path: str, of_train: str) -> str:

@@ -42,8 +42,7 @@ def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
         return (Span(0, num_tokens, 0, num_tokens),) if num_tokens else ()
     starts = np.array(starts_of(num_tokens, room, stride))
     lengths = np.minimum(room, num_tokens - starts)
-    token = np.arange(num_tokens)
-    left = token - starts[:, None]
+    left = np.arange(num_tokens) - starts[:, None]
     right = lengths[:, None] - 1 - left
     least = np.minimum(left, right)
     # In float64 as in the original, which decides what is a tie.

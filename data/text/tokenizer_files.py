@@ -192,8 +192,7 @@ def _check_added(added: AddedToken, lower: bool | None) -> None:
     if added.said.get("single_word"):
         raise _other(added.path, f"{key}, single_word", True, (False,))
     normal = unicodedata.normalize("NFD", added.token.lower())
-    is_other = lower and normal != added.token
-    if is_other and added.said.get("normalized"):
+    if lower and normal != added.token and added.said.get("normalized"):
         raise _other(added.path, f"{key}, content", added.token, (normal,))
 
 

@@ -56,8 +56,7 @@ def draw(
     darkest = min(1.0, max(float(attention.max()), _ROOM * uniform))
     for i, (head, weights) in enumerate(zip(heads, attention, strict=True)):
         image = panels[i].imshow(weights, vmin=0.0, vmax=darkest, cmap="Blues")
-        is_uniform = weights.max() < _UNIFORM * uniform
-        note = ": nearly uniform" if is_uniform else ""
+        note = ": nearly uniform" if weights.max() < _UNIFORM * uniform else ""
         panels[i].set_title(f"head {head}{note}", fontsize=9)
         is_left, is_lowest = i % columns == 0, i + columns >= len(heads)
         _label(panels[i], tokens, points, left=is_left, below=is_lowest)

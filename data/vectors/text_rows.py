@@ -64,8 +64,7 @@ def read_texts(path: str, column: str = "") -> Iterator[str]:
     `column` is the column of a table's texts; "" = `text`. An empty line is an
     empty text.
     """
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix not in _TABLES:
+    if os.path.splitext(path)[1].lower() not in _TABLES:
         if column:
             raise ValueError(
                 f"--text_columns={column} is for {', '.join(_TABLES)} files, "
