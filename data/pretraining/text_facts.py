@@ -20,8 +20,8 @@ def read_facts(patterns: str) -> tuple[int | None, int | None]:
         found = [x["counts"].get("bytes") for x in shards if x["file"] == name]
         if found != [files.size(path)]:
             return None, None
-        # Files of one command have equal manifests, and one text.
-        text = repr((manifest["made_from"], manifest["counts"]))
+        # Files of one command, and of two with other seeds, have one text.
+        text = repr(manifest["made_from"]["corpus"])
         counts[text] = manifest["counts"]["wordpieces"]
         sizes.setdefault(manifest.get("vocab_size"), path)
     if len(sizes) > 1:

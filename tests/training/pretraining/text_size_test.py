@@ -51,8 +51,12 @@ def sized(options, **changes):
     return text_size.with_vocab_size(options, config, source).vocab_size
 
 
-def test_each_wordpiece_of_the_text_counts_once(records):
+def test_each_wordpiece_of_the_text_counts_once(tmp_path, records):
     assert text_facts.read_facts(records) == (10, 480)
+    recipe = recipe_of(tmp_path / "vocab.txt", random_seed=7)
+    text, again = str(tmp_path / "in.txt"), str(tmp_path / "again")
+    in_memory.write_pretraining_data([text], [again], recipe)
+    assert text_facts.read_facts(f"{records},{again}") == (10, 480)
 
 
 def test_records_that_a_manifest_does_not_describe_say_nothing(records):
