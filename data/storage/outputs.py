@@ -27,7 +27,7 @@ def check(inputs: Named, outputs: Named) -> None:
                     f"--{flag}: {path} is a file of --{taken[identity]}, too; "
                     "give another path."
                 )
-            if files.is_folder(path):
+            if files.is_folder(path) or path.endswith("/"):
                 raise ValueError(
                     f"--{flag}: {path} is a folder; give the path of a file."
                 )

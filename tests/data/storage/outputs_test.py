@@ -29,9 +29,10 @@ def test_an_output_that_is_an_input_is_refused(tmp_path):
 
 def test_an_output_that_is_a_folder_is_refused(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
-    for path in (tmp_path, tmp_path / "link"):
+    for path in (tmp_path, tmp_path / "link", f"{tmp_path}/absent/"):
         with pytest.raises(ValueError, match=f"--output_file: {path} is a fol"):
             check({}, path)
+    assert not (tmp_path / "absent").exists()
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path):
