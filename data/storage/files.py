@@ -24,8 +24,8 @@ _INCOMPLETE = ".incomplete-"
 # In the name of a folder of links to another folder's files. A file that is
 # written there replaces its link, so that the other folder stays as it is.
 OF_LINKS = ".links-"
-# The first bytes of a gzip file.
-_GZIP = b"\x1f\x8b"
+# The first bytes of gzip, bzip2, xz, zip and Zstandard files.
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"PK\3\4", b"\x28\xb5\x2f\xfd")
 # The first bytes of a UTF-16 file.
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 # Suffix of the file that describes a record file.
@@ -272,8 +272,8 @@ def decode_line(line: bytes, name: str, number: int) -> str:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         remedy = "convert it: `iconv -f ENCODING -t utf-8`, such as cp1252"
-        if number == 1 and line.startswith(_GZIP):
-            remedy = "the file is compressed: unpack it with `gunzip`"
+        if number == 1 and line.startswith(_PACKED):
+            remedy = "the file is compressed: unpack it with `gunzip` or alike"
         elif number == 1 and line.startswith(_UTF16):
             remedy = "it is UTF-16: `iconv -f utf-16 -t utf-8` converts it"
         raise ValueError(

@@ -1,4 +1,6 @@
+import bz2
 import gzip
+import lzma
 import os
 import pathlib
 import stat
@@ -103,12 +105,14 @@ def test_lines(tmp_path, text, lines):
     ("content", "message"),
     [
         (gzip.compress(b"a line\n"), "line 1: .*compressed: unpack it with"),
+        (bz2.compress(b"a line\n"), "line 1: .*compressed: unpack it with"),
+        (lzma.compress(b"a line\n"), "line 1: .*compressed: unpack it with"),
         ("\ufeffa line\n".encode("utf-16-le"), "line 1: .*is UTF-16: `iconv"),
         ("\ufeffa line\n".encode("utf-16-be"), "line 1: .*is UTF-16: `iconv"),
         # Only the beginning of a file says that it is UTF-16.
         (b"gut\n\xff\xfe bad\n", "line 2: byte 1 .*`iconv -f ENC"),
     ],
-    ids=["gzip", "little", "big", "latin"],
+    ids=["gzip", "bzip2", "xz", "little", "big", "latin"],
 )
 def test_text_of_another_format_is_named(tmp_path, content, message):
     path = tmp_path / "text"
