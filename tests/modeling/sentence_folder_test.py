@@ -71,19 +71,20 @@ def test_length_of_new_releases_is_the_tokenizers(tmp_path):
 
 
 def test_conversions_keep_the_longest_text(goldens, tmp_path):
-    ours, theirs, again = (str(tmp_path / n) for n in ("a", "b", "c"))
+    ours, theirs, again, last = (str(tmp_path / name) for name in "abcd")
     write_released(goldens, tmp_path / "a", "bert_config.json")
     VectorForm(max_seq_length=20).write(ours)
     convert(ours, theirs)
     assert vector_form.read_max_seq_length(theirs) == 20
-    convert(theirs, again)
     # What a run said is older than what their file says.
-    task = {"kind": "vectors", "weights": ".", "model": {}}
-    content = json.dumps(task | {"max_seq_length": 32})
-    (tmp_path / "b" / "task.json").write_text(content)
-    assert modeling.load(theirs).max_seq_length == 20
-    assert VectorForm.find(again) == VectorForm(max_seq_length=20)
-    assert modeling.load(again).max_seq_length == 20
+    task = {"kind": "vectors", "weights": ".", "model": {}, "data": {}}
+    task |= {"task_name": "tsv", "do_lower_case": True, "max_seq_length": 32}
+    for target in again, last:
+        convert(theirs, target)
+        assert VectorForm.find(target) == VectorForm(max_seq_length=20)
+        for folder in theirs, target:
+            assert modeling.load(folder).max_seq_length == 20
+        (tmp_path / "b" / "task.json").write_text(json.dumps(task))
 
 
 TWO_POOLINGS = {"pooling_mode_cls_token": 1, "pooling_mode_max_tokens": 1}

@@ -21,6 +21,7 @@ from modeling import checkpoints
 from modeling.checkpoints import huggingface, huggingface_names, model_folder
 from modeling.checkpoints.vector_form import VectorForm, write_theirs
 from modeling.config import to_huggingface
+from modeling.loading import max_seq_length_of
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import changed_model, sizes
 from training.convert.changed_model import GENERATOR, ChangedModel
@@ -207,6 +208,7 @@ def _write_task(folder: str, model: ChangedModel, weights: str) -> None:
     changes = {"weights": weights, "save_best": "", **vars(model.texts)}
     if found.description and found.description["kind"] == kind:
         facts = found.description
+        changes["max_seq_length"] = max_seq_length_of(found, model.config)
         if model.options.labels_file and kind in KINDS:
             changes["labels"] = found.labels
     elif weights != "." and kind in KINDS and "output_weights" in model.shapes:
@@ -240,12 +242,11 @@ def _write_form(folder: str, model: ChangedModel, target: str) -> None:
 
     For Hugging Face these are the files of sentence-transformers.
     """
-    found, form = model.found, VectorForm.find(model.found.path)
-    if not form:
+    if not (form := VectorForm.find(model.found.path)):
         return
-    most = model.config.max_position_embeddings
-    length = found.facts.get("max_seq_length") or form.max_seq_length or most
-    form = dataclasses.replace(form, max_seq_length=min(length, most))
+    length = max_seq_length_of(model.found, model.config)
+    length = length or model.config.max_position_embeddings
+    form = dataclasses.replace(form, max_seq_length=length)
     if target == "huggingface":
         write_theirs(folder, form, model.config.hidden_size)
     else:
@@ -255,13 +256,12 @@ def _write_form(folder: str, model: ChangedModel, target: str) -> None:
 def _copy_calibration(folder: str, model: ChangedModel) -> None:
     """Copies the calibration of a model whose answers stay the same."""
     path = os.path.join(model.found.path, model_folder.CALIBRATION)
-    if not files.exists(path):
-        return
-    if model.options.keep_layers or model.options.keep_words:
+    is_smaller = model.options.keep_layers or model.options.keep_words
+    if is_smaller and files.exists(path):
         logging.warning(
             f"{path} is left out, because the smaller model answers "
             "differently; fit it again with --do_eval --calibrate."
         )
-    elif model.kind == model.found.kind:
+    elif model.kind == model.found.kind and files.exists(path):
         # Its hash says whether it belongs to these weights.
         files.copy(path, os.path.join(folder, model_folder.CALIBRATION))
