@@ -259,10 +259,13 @@ class ExportOptions(shared.Options):
     serving: ServingOptions = ServingOptions()
 
     def _check(self) -> None:
-        places = self.export_dir or self.output_dir, self.output_dir
-        if len({*map(os.path.realpath, places)}) == 1:
+        place = self.export_dir or self.output_dir
+        places = {*map(os.path.realpath, (place, self.output_dir))}
+        # Every model has one: bert_config.json, or Hugging Face's config.json.
+        if len(places) == 1 or files.find_in(place, "*config.json"):
             raise ValueError(
-                "--do_export: give --export_dir, a folder of its own."
+                "--do_export: give --export_dir, a folder of its own: in that "
+                f"of a model, {place}, it would be loaded instead of the model."
             )
         changed = self.serving.changed() or self.precision != "float32"
         if self.format == "litert" and changed:
@@ -272,7 +275,6 @@ class ExportOptions(shared.Options):
                 "and --serving_like_original."
             )
         # A refused command leaves no new folder.
-        place = self.export_dir
         while "://" not in place and not files.exists(place):
             place = os.path.dirname(place) or "."
         files.check_writable(place, "export_dir")

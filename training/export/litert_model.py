@@ -67,8 +67,7 @@ def find(place: str) -> str | None:
     """
     if place.endswith(".tflite"):
         return place
-    path = os.path.join(folder_of(place), INT8)
-    return path if files.exists(path) else None
+    return files.first_of((INT8,), folder_of(place))
 
 
 def folder_of(place: str) -> str:

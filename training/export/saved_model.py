@@ -112,11 +112,8 @@ def _warn_of_other_model(export_dir: str, version: str, now: dict) -> None:
     with contextlib.suppress(ValueError):  # damaged: a server has it already
         before = read(os.path.join(folder, "assets")) or read(folder) or now
     names = ("task_name", "kind", "is_pair", "labels")
-
-    def shown(facts: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: in_flag(facts.get(name)) for name in names}
-
-    if changed := manifests.changes(shown(before), shown(now)):
+    shown = [{n: in_flag(x.get(n)) for n in names} for x in (before, now)]
+    if changed := manifests.changes(*shown):
         logging.warning(
             f"--export_dir={export_dir}: version {version} is another model's "
             f"({'; '.join(changed)}); a server will switch to the new version."

@@ -339,7 +339,7 @@ def test_weights_of_another_model_are_refused(finished):
         saved_model.load(str(finished))
 
 
-def test_versions_within_the_folder_of_the_run_are_refused(
+def test_versions_within_the_folder_of_a_model_are_refused(
     tmp_path, monkeypatch
 ):
     # They would answer in place of its model.
@@ -347,6 +347,10 @@ def test_versions_within_the_folder_of_the_run_are_refused(
     for folder in "x/", f"{tmp_path}/./x":
         with pytest.raises(ValueError, match="--export_dir, a folder of its"):
             ExportOptions(output_dir="x", export_dir=folder)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "bert_config.json").touch()
+    with pytest.raises(ValueError, match="in that of a model, other, it woul"):
+        ExportOptions(output_dir="x", export_dir="other")
 
 
 def test_a_folder_that_tensorflow_reads_as_a_glob_is_refused(tmp_path):
