@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
 from data.storage import files
 from data.storage.json_files import find_json, read_json
@@ -136,17 +137,21 @@ def _find(path: str) -> ModelFolder:
         return _original(folder, described)
     if not prefixes:
         raise _no_model(folder, names)
-    latest = tf1.latest_name(folder)
-    if latest not in prefixes:
-        latest = prefixes[0]
-        if len(prefixes) > 1:
-            raise ValueError(
-                f"{folder} holds {len(prefixes)} models, "
-                f"{', '.join(prefixes):.300}, and no `checkpoint` file that "
-                "names one of them; give one by "
-                f"its prefix: {os.path.join(folder, latest)}"
-            )
-    prefix = os.path.join(folder, latest)
+    latest, prefix = tf1.latest_name(folder), os.path.join(folder, prefixes[0])
+    if latest in prefixes:
+        prefix = os.path.join(folder, latest)
+    elif len(prefixes) > 1:
+        raise ValueError(
+            f"{folder} holds {len(prefixes)} models, "
+            f"{', '.join(prefixes):.300}, and no `checkpoint` file that "
+            f"names one of them; give one by its prefix: {prefix}"
+        )
+    elif latest is not None:
+        logging.warning(
+            "%s: its `checkpoint` file is damaged, or names what is not there "
+            "(%s); taking %s.",
+            *(folder, latest or "nothing", prefixes[0]),
+        )
     return _original(beside(prefix), prefix)
 
 
@@ -217,13 +222,11 @@ def read_description(folder: str) -> dict[str, Any] | None:
     """Returns the content of `task.json`, or None; refuses a damaged one."""
     path = os.path.join(folder, DESCRIPTION)
     content = find_json(path, ("kind", "weights", "model"), REMEDY)
-    if content and not (
-        isinstance(content["weights"], str)
-        and isinstance(content["model"], dict)
-    ):
+    weights, model = content.get("weights", ""), content.get("model", {})
+    if not (isinstance(weights, str) and isinstance(model, dict)):
         raise ValueError(
-            f"{path} is damaged: weights is {content['weights']!r} and model "
-            f"{content['model']!r}, expected a path and an object; {REMEDY}."
+            f"{path} is damaged: weights is {weights!r} and model {model!r}, "
+            f"expected a path and an object; {REMEDY}."
         )
     return content or None
 
@@ -235,16 +238,15 @@ def described_weights(folder: str, *prefixes: str) -> str | None:
     Raises FileNotFoundError if the named weights are gone.
     """
     description = read_description(folder)
-    if not description or not description["weights"]:
+    if not description or not (weights := description["weights"]):
         return None  # the run is not finished
     # The newest checkpoint counts, also if the run was continued and killed
     # after the description was written.
     if description["kind"] == _PRETRAINING and prefixes:
         return None
-    is_best = os.path.dirname(description["weights"]) == BEST
+    is_best = os.path.dirname(weights) == BEST
     if not is_best and tf1.latest_name(folder) in prefixes:
         return None
-    weights = description["weights"]
     # `join` recognises absolute paths that begin with `/`, but not `gs://`.
     if "://" not in weights:
         weights = os.path.join(folder, weights)
@@ -267,8 +269,7 @@ def _is_prefix(path: str) -> bool:
 def _original(folder: str, prefix: str) -> ModelFolder:
     """A model of the original's format, or of a run."""
     places = folder, beside(prefix)
-    description = read_description(folder)
-    facts = description or {}
+    facts = read_description(folder) or {}
     labels = files.first_of((LABELS,), *places)
     return ModelFolder(
         path=folder,
@@ -280,7 +281,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
         facts=facts,
         kind=facts.get("kind"),
         head=find_json(os.path.join(folder, HEAD), remedy=HEAD_REMEDY),
-        description=description,
+        description=facts or None,
     )
 
 

@@ -41,6 +41,13 @@ def test_a_folder_without_a_model_says_what_it_holds(original, tmp_path):
     refused(original, FileNotFoundError, "no model, but bert_config.json, ")
 
 
+def test_a_latest_checkpoint_that_is_gone_is_said(original, logged):
+    text = 'model_checkpoint_path: "model.ckpt-20"'
+    (original / "checkpoint").write_text(text)
+    modeling.load(str(original))
+    assert "not there (model.ckpt-20); taking bert_model.ckpt" in logged.text
+
+
 def test_a_folder_of_two_models_is_refused(original, goldens, tmp_path):
     both = tmp_path / "both"
     model_folder_support.write_huggingface(goldens, both)
