@@ -130,9 +130,8 @@ class Layer(keras.layers.Layer):
     ) -> keras.Variable:
         """Creates a variable, see `initializer`; call it in `build`."""
         draw, loaded = initializer(stddev), _loaded.get()
-        options |= {"name": name, "shape": shape}
-        first = "zeros" if loaded else draw
-        variable = self.add_weight(initializer=first, **options)
+        how = {"initializer": "zeros" if loaded else draw, "shape": shape}
+        variable = self.add_weight(name=name, **how, **options)
         if loaded and variable.path not in loaded:
             variable.assign(draw(shape, variable.dtype))
         return variable

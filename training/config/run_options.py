@@ -261,8 +261,8 @@ class ExportOptions(shared.Options):
     def _check(self) -> None:
         place = self.export_dir or self.output_dir
         places = {*map(os.path.realpath, (place, self.output_dir))}
-        # Every model has one: bert_config.json, or Hugging Face's config.json.
-        if len(places) == 1 or files.find_in(place, "*config.json"):
+        of_models = "bert_config.json", "config.json"
+        if len(places) == 1 or files.first_of(of_models, place):
             raise ValueError(
                 "--do_export: give --export_dir, a folder of its own: in that "
                 f"of a model, {place}, it would be loaded instead of the model."
