@@ -21,7 +21,7 @@ def read_facts(patterns: str) -> tuple[int | None, int | None]:
         if found != [files.size(path)]:
             return None, None
         # Files of one command, and of two with other seeds, have one text.
-        text = repr(manifest["made_from"]["corpus"])
+        text = repr(manifest["made_from"].get("corpus", manifest["counts"]))
         counts[text] = manifest["counts"]["wordpieces"]
         sizes.setdefault(manifest.get("vocab_size"), path)
     if len(sizes) > 1:

@@ -35,8 +35,7 @@ def overconfident(kind):
     if kind == "multilabel":
         gold = rng.random(logits.shape) < 1 / (1 + np.exp(-logits / 2.5))
         return logits, 1 / (1 + np.exp(-logits)), gold.astype(int)
-    right = softmax(logits / 2.5, axis=1)
-    gold = np.array([rng.choice(3, p=p) for p in right])
+    gold = np.array([rng.choice(3, p=p) for p in softmax(logits / 2.5, axis=1)])
     return logits, softmax(logits, axis=1), gold
 
 

@@ -95,9 +95,8 @@ def test_values_of_another_type_are_refused(changed, message):
 
 def test_a_value_is_replaced_wherever_it_is():
     before = Outer(kind="y", folder="b", inner=Inner(), other=Inner())
-    after = before.replace(folder="c", rates=(1.0,))
     inner = Inner(folder="c")
-    assert after == Outer(
+    assert before.replace(folder="c", rates=(1.0,)) == Outer(
         kind="y", folder="c", rates=(1.0,), inner=inner, other=inner
     )
     assert before.inner.folder == "a"

@@ -139,9 +139,8 @@ def test_phases_of_a_recipe_fit_each_other_and_their_records(parsed):
                 *("bert_config_file", "train_batch_size"),
             ):
                 assert run.get(name) == before.get(name)
-    continued = [run for run in runs.values() if "continue_from" in run]
     started = [run for run in runs.values() if "init_checkpoint" in run]
-    assert len(continued) == 1
+    assert len([run for run in runs.values() if "continue_from" in run]) == 1
     assert [run["init_checkpoint"] in runs for run in started] == [True]
 
 

@@ -41,8 +41,7 @@ def expected_mix(mix, embeddings, blocks, weights):
 
 @pytest.mark.parametrize("mix", MIXES)
 def test_mixes_equal_numpy(config, golden_layers, mix):
-    five = dataclasses.replace(config, num_hidden_layers=5)
-    layer = LayerMix(five, mix)
+    layer = LayerMix(dataclasses.replace(config, num_hidden_layers=5), mix)
     weights = np.array([0.3, -1.0, 2.0, 0.5, 1.0])
     if layer.trainable_variables:
         count = layer.layer_weights.shape[0]
@@ -57,8 +56,7 @@ def test_mixes_equal_numpy(config, golden_layers, mix):
     ("mix", "count"), [("weighted_last_four", 4), ("weighted_all", 5)]
 )
 def test_a_weighted_sum_starts_as_the_mean(config, golden_layers, mix, count):
-    five = dataclasses.replace(config, num_hidden_layers=5)
-    layer = LayerMix(five, mix)
+    layer = LayerMix(dataclasses.replace(config, num_hidden_layers=5), mix)
     variables = checkpoints.variables_by_name([layer])
     assert {n: tuple(v.shape) for n, v in variables.items()} == {
         "layer_mix/weights": (count,),

@@ -24,8 +24,7 @@ TRAIN = ("--do_train", MODEL, "--output_dir=out")
 def test_a_flag_that_is_not_read_is_refused(tmp_path, command, flag):
     flags = *command, flag
     done = fork_server.cold_python(PROGRAM, *flags, cwd=tmp_path, code=1)
-    name = flag.partition("=")[0]
-    assert done.stderr.startswith(f"error: {name}: ")
+    assert done.stderr.startswith(f"error: {flag.partition('=')[0]}: ")
     assert "leave it out" in done.stderr
     assert not list(tmp_path.iterdir())
 

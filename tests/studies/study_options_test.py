@@ -47,8 +47,7 @@ def test_which_files_train_and_which_are_scored(tmp_path):
     given = StudyData(conllu_dir=folder)
     assert given.files_of("conllu_dir") == (dev, test)
     write(tmp_path / "a[1]", "en-ud-train.conllu")
-    train = f"{folder}/en-ud-train.conllu"
-    assert given.files_of("conllu_dir") == (train, dev)
+    assert given.files_of("conllu_dir") == (f"{folder}/en-ud-train.conllu", dev)
 
 
 def test_tfds_is_of_some_measures():

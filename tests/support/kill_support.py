@@ -105,8 +105,7 @@ class Run:
         for path in self._events() - self._events_before:
             try:
                 for record in tfrecord.read_records(str(path)):
-                    event = tf.compat.v1.Event.FromString(record)
-                    last = max(last, event.step)
+                    last = max(last, tf.compat.v1.Event.FromString(record).step)
             except ValueError:
                 pass  # cut off by the kill
         return last

@@ -120,9 +120,8 @@ def test_a_word_is_labelled_where_it_has_context(tokenizer, length, stride):
 @pytest.mark.parametrize("kind", ["classification", "multilabel"])
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_windows_are_pooled(kind, pooling):
-    rng = np.random.default_rng(3)
     numbers = np.repeat([0, 1, 2, 3], [3, 1, 5, 1])
-    values = rng.random((10, 4), np.float32)
+    values = np.random.default_rng(3).random((10, 4), np.float32)
     values /= values.sum(axis=1, keepdims=True)
     pooled = pool(values, numbers, pooling, kind)
     assert pooled.dtype == np.float32

@@ -52,10 +52,8 @@ def test_windows_are_those_of_the_records(goldens, tokenizer, version, lengths):
         tf.constant(np.tile(places, (len(rows), 1)), tf.int64)
     ).numpy()
     for i, window in enumerate(wanted):
-        before = rows[i][: window.doc_offset]
-        text = rows[i][window.doc_offset : -1]
-        assert before[1:-1] == window.query_ids.tolist()
-        assert text == window.doc_ids.tolist()
+        assert rows[i][: window.doc_offset][1:-1] == window.query_ids.tolist()
+        assert rows[i][window.doc_offset : -1] == window.doc_ids.tolist()
         num_tokens = len(window.tokens)
         assert batch["input_mask"][i].sum() == num_tokens
         segments = [0] * window.doc_offset + [1] * (window.span.doc_length + 1)

@@ -135,8 +135,7 @@ def test_the_sentences_of_novels_are_found_again(real_data):
     num_expected = num_found = num_right = 0
     for document in documents:
         lines = document.split("\n")
-        sentences = split_sentences(" ".join(lines))
-        expected, found = map(ends, (lines, sentences))
+        expected, found = map(ends, (lines, split_sentences(" ".join(lines))))
         num_expected += len(expected)
         num_found += len(found)
         num_right += len(expected & found)

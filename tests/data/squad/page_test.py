@@ -105,12 +105,11 @@ def test_a_page_of_no_question_is_one(tmp_path):
 
 
 def test_an_interrupted_page_does_not_appear(tmp_path):
-    path = tmp_path / "page.html"
 
     def interrupted():
         yield prediction("Text."), None
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        write_page(str(path), "t", interrupted())
+        write_page(str(tmp_path / "page.html"), "t", interrupted())
     assert not list(tmp_path.iterdir())

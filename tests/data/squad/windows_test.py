@@ -21,8 +21,7 @@ from tests.data.squad.support import (
 
 
 def convert(data, tokenizer, options, is_training, report=None):
-    with_null = "v2.0" in data.name
-    examples = read_examples(data, is_training, with_null)
+    examples = read_examples(data, is_training, "v2.0" in data.name)
     return list(convert_examples(examples, tokenizer, options, report))
 
 
@@ -45,9 +44,8 @@ def by_number(places):
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_windows_to_predict_equal_the_original_s(goldens, tokenizer, version):
     name = f"dev-v{version}"
-    data = read_golden(goldens, name)
     made = []
-    converted = convert(data, tokenizer, GOLDEN, False)
+    converted = convert(read_golden(goldens, name), tokenizer, GOLDEN, False)
     for example_index, (_, windows) in enumerate(converted):
         for doc_span_index, window in enumerate(windows):
             ids = row_of(window, tokenizer)
@@ -176,10 +174,9 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     part = st.text("abé1 \t\n\u202f\xa0\u3000\u0301\u200b(", max_size=6)
     before, answer, after = (data.draw(part) for _ in range(3))
     answer = "x" + answer + "y"
-    context = before + answer + after
     path = tmp_path_factory.mktemp("place") / "a.json"
     asked = question("1", "a", [(answer, len(before))])
-    source = write_paragraph(path, context, asked)
+    source = write_paragraph(path, before + answer + after, asked)
     found = convert(source, tokenizer, WindowOptions(), True)
     if not found:
         return  # the words differ at odd white space, as in the original

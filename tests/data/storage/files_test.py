@@ -156,9 +156,8 @@ def test_an_error_leaves_what_was_there(tmp_path):
     ],
 )
 def test_a_full_disk_says_where(tmp_path, error):
-    path = tmp_path / "a"
     with pytest.raises(OSError, match="cannot write .*/a: .*full.*free space"):
-        with files.whole_files([str(path)]):
+        with files.whole_files([str(tmp_path / "a")]):
             raise error
     assert os.listdir(tmp_path) == []
 

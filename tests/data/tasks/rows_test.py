@@ -130,16 +130,11 @@ def test_labels_are_in_the_order_of_their_numbers_then_of_their_letters():
 
 @pytest.mark.parametrize("other", ["yes ", "Yes", "ye s", "YES\xa0"])
 def test_labels_of_other_case_or_white_space_are_warned_of(caplog, other):
-    found = rows.sorted_labels(["no", "yes", other, "yes"])
-    assert sorted(found) == sorted(["no", "yes", other])
-    (message,) = caplog.messages
-    assert message.startswith("Labels that differ from ['")
-    assert "in case or white space alone are other labels" in message
-
-
-def test_labels_that_differ_otherwise_are_not_warned_of(caplog):
     rows.sorted_labels(["yes", "yes!", "1", "01", "1.0"])
     assert not caplog.messages
+    found = rows.sorted_labels(["no", "yes", other, "yes"])
+    assert {*found} == {"no", "yes", other}
+    assert "in case or white space alone are other labels" in caplog.text
 
 
 def test_json_lines(write):

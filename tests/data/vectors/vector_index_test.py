@@ -22,8 +22,7 @@ def nearest(questions, vectors, k, *, is_unit=True, left_out=()):
 def whole_product(questions, vectors, k):
     """All cosines at once; of equal ones the first vector."""
     questions = questions / np.linalg.norm(questions, axis=1, keepdims=True)
-    lengths = np.linalg.norm(vectors, axis=1)
-    cosines = questions @ vectors.T / lengths
+    cosines = questions @ vectors.T / np.linalg.norm(vectors, axis=1)
     return cosines, np.argsort(-cosines, axis=1, kind="stable")[:, :k]
 
 

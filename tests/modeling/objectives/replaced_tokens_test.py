@@ -153,8 +153,7 @@ def test_masks_follow_the_rules_of_electra(batch):
             seen_as_mask += changed[row][alone[times == 1]].sum()
     assert twice > 0  # positions are drawn with replacement
     # Of a share p in n draws: five standard deviations.
-    deviation = np.sqrt(0.85 * 0.15 / total)
-    assert abs(seen_as_mask / total - 0.85) < 5 * deviation
+    assert abs(seen_as_mask / total - 0.85) < 5 * np.sqrt(0.85 * 0.15 / total)
     for row, n in enumerate(lengths):
         share = 1 / (n - 2)  # all but [CLS] and [SEP]
         draws = num_seeds * wanted[row]

@@ -176,8 +176,7 @@ def watch(monkeypatch, looks, waited=0.0, minutes=30.0):
 
 
 def test_a_worker_silent_for_long_ends_the_process(monkeypatch):
-    gone = ["worker 1 (localhost:2)"]
-    (message,) = watch(monkeypatch, [[], *[gone] * 10])
+    (message,) = watch(monkeypatch, [[], *[["worker 1 (localhost:2)"]] * 10])
     assert message.startswith("lost worker 1 (localhost:2)")
     assert "start all workers again" in message
 

@@ -274,8 +274,7 @@ def test_questions_learn_from_a_teacher(goldens, tmp_path, monkeypatch):
     # A second run in the folder finds all it needs.
     never(monkeypatch)
     given = frozenset(["train_file", "predict_file", "do_train"])
-    usual = vars(DistillOptions())
-    questions.run(options.replace(**usual, given=given))
+    questions.run(options.replace(**vars(DistillOptions()), given=given))
     described = json.loads((tmp_path / "out/task.json").read_text())
     assert described["distillation"]["distill_weight"] == 1.0
     of_2 = options.replace(

@@ -9,6 +9,7 @@ from modeling import checkpoints
 from tests.support import rounding
 from tests.support.classifier_support import open_golden, write_records
 from tests.support.model_folder_support import shapes_drawn
+from tests.support.tiers import rare
 from tests.training.finetuning_support import (
     LENGTHS,
     losses_with_and_without,
@@ -31,13 +32,10 @@ TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
 READ_BEFORE = {"CoLA": (), "MRPC": (1,), "MNLI": (10,)}
 
 
-ALL = pytest.mark.all
-
-
 # run_classifier_test has the scores and answers of the original's models.
 @pytest.mark.parametrize(
     "task",
-    ["MNLI", pytest.param("CoLA", marks=ALL), pytest.param("MRPC", marks=ALL)],
+    ["MNLI", *map(rare, ("CoLA", "MRPC"))],
 )
 def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     with np.load(goldens / f"classifier/{task}/expected/trajectory.npz") as x:
@@ -194,8 +192,7 @@ def test_frozen_layers_stay_and_have_no_slots(goldens, tmp_path):
         )
     )
     before = {n: v.numpy() for n, v in run._weights.items()}
-    step = run.train(train_files)
-    saved = checkpoints.Checkpoint(run.manager.prefix(step))
+    saved = checkpoints.Checkpoint(run.manager.prefix(run.train(train_files)))
     for name, value in before.items():
         frozen = "embeddings" in name or "layer_0" in name or "layer_1" in name
         assert np.array_equal(saved.read(name), value) == frozen, name

@@ -82,8 +82,7 @@ def test_the_test_file_alone_gives_the_same_answers(trained):
         table.write_text(rows)
     header, *lines = cells_in(path)
     texts = [row["text"] for row in json_lines_in(folder / "data/test.jsonl")]
-    at = header.index("text")
-    assert [line[at] for line in lines] == texts
+    assert [line[header.index("text")] for line in lines] == texts
 
 
 def test_a_command_records_the_texts_of_a_converted_model(trained):

@@ -32,8 +32,7 @@ def graph_of_training(fuse=False, gradient_checkpointing=False):
 def graph_of_evaluation():
     evaluator = Evaluator(PretrainingModel(SMALL))
     batches = iter(tf.data.Dataset.from_tensors(BATCH))
-    traced = evaluator._step.get_concrete_function(batches)
-    return weakref.ref(traced.graph)
+    return weakref.ref(evaluator._step.get_concrete_function(batches).graph)
 
 
 @pytest.mark.parametrize(

@@ -189,8 +189,7 @@ def test_files_and_python_have_the_same_answers(options, tmp_path, released):
     model = bert.load(released)
     again = model.search(["one", "four"], options.output_file, top_k=2)
     assert [row["found"] for row in found] == again
-    texts = model.search(["one"], LINES, top_k=1)
-    assert texts[0][0]["text"] in LINES
+    assert model.search(["one"], LINES, top_k=1)[0][0]["text"] in LINES
 
 
 def test_questions_and_an_index_that_do_not_fit_are_refused(options, tmp_path):

@@ -139,9 +139,8 @@ def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
     longer = tmp_path / "longer.txt"
     longer.write_text("\n".join([*VOCAB, "", ""]))
     options = {"mask_token_prob": 0.0, "random_token_prob": 1.0}
-    text = "old mills\nmill\n\nold mill old\n" * 9
     for name, vocab in ("out", vocab_file), ("other", longer):
-        write(text, [name], vocab, **options)
+        write("old mills\nmill\n\nold mill old\n" * 9, [name], vocab, **options)
     rows = rows_in(tmp_path / "other")
     assert rows == rows_in(tmp_path / "out")
     assert max(max(row["input_ids"]) for row in rows) == len(VOCAB) - 1
@@ -149,9 +148,8 @@ def test_an_empty_last_line_of_a_vocabulary_is_no_random_token(
 
 def test_more_files_than_examples_are_refused(write, tmp_path):
     # Training takes an empty file for a damaged one.
-    outputs = [f"out-{i}" for i in range(99)]
     with pytest.raises(ValueError, match="--output_file names 99 files, .*few"):
-        write("old mills\nmill\n", outputs)
+        write("old mills\nmill\n", [f"out-{i}" for i in range(99)])
     assert sorted(os.listdir(tmp_path)) == ["in.txt", "vocab.txt"]
 
 

@@ -145,8 +145,7 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     target = tmp_path / "target"
     target.mkdir()
     (target / "kept").touch()
-    link = pathlib.Path(f"{plan.tasks[0].path}.shuffle-y")
-    link.symlink_to(target)
+    pathlib.Path(f"{plan.tasks[0].path}.shuffle-y").symlink_to(target)
     all_shards.publish(plan, reports)
     expected = {*map(os.path.basename, plan.outputs), "out@3.manifest.json"}
     expected |= others | {"out-00001-of-00003.mine"}

@@ -40,8 +40,7 @@ class Corpus:
 
     def length_of(self, token):
         """The number of tokens of a token's sentence."""
-        sentences = list(self.sentence.values())
-        return sentences.count(self.sentence[token])
+        return list(self.sentence.values()).count(self.sentence[token])
 
     def draw(self, num_documents=None, seed=0, **options):
         self.group.num_own = num_documents

@@ -104,7 +104,6 @@ def test_every_pair_of_lengths_is_shortened_alike(cut):
             rows["input_ids"].numpy(), pairs, strict=True
         ):
             a, b = list(range(100, 100 + num_a)), list(range(200, 200 + num_b))
-            room = length - 2 - (num_b > 0)
-            features.packing.truncate_ends(a, b, room, cut)
+            features.packing.truncate_ends(a, b, length - 2 - (num_b > 0), cut)
             wanted = [1, *a, 2, *b, *([2] if num_b else [])]
             assert row[row > 0].tolist() == wanted

@@ -56,8 +56,7 @@ def spans(text, do_lower_case=True, never_split=()):
     in_graph, reference = golden_tokenizers(do_lower_case, never_split)
     ids, starts, ends = (x[0] for x in in_graph([text]))
     slices = [text[i:j] for i, j in zip(starts, ends, strict=True)]
-    pieces = reference.convert_ids_to_tokens(ids)
-    return list(zip(pieces, slices, strict=True))
+    return list(zip(reference.convert_ids_to_tokens(ids), slices, strict=True))
 
 
 @CASINGS
