@@ -44,8 +44,7 @@ def loaded_later(names: Collection[str]):
 def initializer(stddev: float | None) -> keras.initializers.Initializer:
     """Returns the original's initializer, cut at two standard deviations.
 
-    `stddev` is the deviation before the cut; None = Glorot's uniform
-    initializer, the default of Keras.
+    `stddev` is that before the cut; None = Glorot's uniform, Keras's default.
     """
     if stddev is None:
         return keras.initializers.GlorotUniform()
@@ -128,7 +127,7 @@ class Layer(keras.layers.Layer):
     def new_random(
         self, name: str, shape: tuple[int, ...], stddev: float | None, **options
     ) -> keras.Variable:
-        """Creates a variable, see `initializer`; call it in `build`."""
+        """Creates a random weight, see `loaded_later`; call it in `build`."""
         draw, loaded = initializer(stddev), _loaded.get()
         how = {"initializer": "zeros" if loaded else draw, "shape": shape}
         variable = self.add_weight(name=name, **how, **options)

@@ -258,9 +258,9 @@ def _choose_and_tell(trials: list[Trial], task: Task, folder: str) -> Trial:
     chosen = choose(trials, metric)
     # An earlier choice may have left them. They go before the new one is
     # written, because the command may be stopped before it is evaluated.
-    found = {x for trial in trials for x in _results(trial.options.output_dir)}
-    found -= {LABELS, *VOCABULARIES}  # all trials have the same
-    for name in found.union(["checkpoints.tsv"], task.answer_files):
+    stale = {x for trial in trials for x in _results(trial.options.output_dir)}
+    stale -= {LABELS, *VOCABULARIES}  # all trials have the same
+    for name in stale.union(["checkpoints.tsv"], task.answer_files):
         files.remove(os.path.join(folder, name))
     found = {
         "metric": metric,

@@ -182,9 +182,8 @@ class Run:
             threshold = answers.known_threshold(options, step)
         self.describe(threshold, self._best.weights(step))
         if options.do_train:
-            old = ["predictions.json"] * (not options.do_predict)
-            old += ["metrics.json"] * (not scorer)
-            model.finish(do_predict=old)
+            old = [] if options.do_predict else ["predictions.json"]
+            model.finish(do_predict=old if scorer else [*old, "metrics.json"])
 
     def _records(self, questions: Questions) -> tuple[RecordFiles, SquadReport]:
         """Writes train.tf_record or eval.tf_record, unless it exists.
